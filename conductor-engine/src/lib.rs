@@ -28,3 +28,4 @@ pub use conductor::{
 };
 pub use error::Error;
 pub use evidence::{KeptLog, KeptLogError};
+pub use records::Order;

@@ -9,6 +9,7 @@ use farrier_conductor::model::clock::SystemClock;
 use farrier_conductor::model::{BootDevice, InitialState, NewNode, Node, PowerState, ProvisionState};
 use farrier_conductor::{Drivers, PowerAction, Settings};
 use farrier_drivers::manual::with_manual;
+use farrier_engine::records::Order;
 use farrier_engine::store::sqlite::SqliteStore;
 use farrier_engine::{AgentLiveness, Conductor};
 use farrier_media::KernelParameters;
@@ -98,16 +99,16 @@ async fn orders_are_for_an_operator_who_tells_when_they_are_done() {
         ..NewNode::default()
     };
     conductor.create_node(new).await.unwrap();
-    conductor.manage("n1").await.unwrap();
+    conductor.order("n1", Order::Manage).await.unwrap();
     let node = wait_for(&conductor, ProvisionState::Manageable).await;
     assert_eq!(node.power_state, Some(PowerState::Off), "it is taken for off until somebody tells");
-    conductor.set_power("n1", PowerAction::On).await.unwrap();
+    conductor.order("n1", Order::power(PowerAction::On)).await.unwrap();
     let node = wait_for(&conductor, ProvisionState::Manageable).await;
     assert_eq!(node.power_state, Some(PowerState::On));
     let told = conductor.evidence().explain("n1").await.unwrap();
     assert!(told.evidence.iter().all(|one| one.what != "to be done by hand"), "{told:#?}");
 
-    conductor.inspect("n1").await.unwrap();
+    conductor.order("n1", Order::Inspect).await.unwrap();
     wait_for(&conductor, ProvisionState::InspectWait).await;
     let told = conductor.evidence().explain("n1").await.unwrap();
     assert_eq!(told.evidence[0].what, "to be done by hand");
@@ -120,13 +121,13 @@ async fn orders_are_for_an_operator_who_tells_when_they_are_done() {
     assert!(told.next_action.starts_with("Unless that is done, power the machine on"), "{told:#?}");
 
     // Whoever ends it owes the operator the end of it.
-    conductor.abort("n1").await.unwrap();
+    conductor.order("n1", Order::Abort).await.unwrap();
     wait_for(&conductor, ProvisionState::InspectFailed).await;
     let told = conductor.evidence().explain("n1").await.unwrap();
     assert!(told.evidence[0].said.starts_with("power the machine off"), "{told:#?}");
-    conductor.manage("n1").await.unwrap();
+    conductor.order("n1", Order::Manage).await.unwrap();
     wait_for(&conductor, ProvisionState::Manageable).await;
-    conductor.set_power("n1", PowerAction::Off).await.unwrap();
+    conductor.order("n1", Order::power(PowerAction::Off)).await.unwrap();
     let node = wait_for(&conductor, ProvisionState::Manageable).await;
     assert_eq!((node.power_state, node.last_error), (Some(PowerState::Off), None));
     let told = conductor.evidence().explain("n1").await.unwrap();

@@ -15,6 +15,7 @@ use farrier_conductor::interfaces::{
 use farrier_conductor::model::{Node, PowerState, ProvisionState};
 use farrier_conductor::{Drivers, HardwareType, Settings};
 use farrier_engine::Conductor;
+use farrier_engine::records::Order;
 use farrier_engine::store::sqlite::SqliteStore;
 use farrier_media::KernelParameters;
 use farrier_node_api::ramdisk::ramdisk_router;
@@ -151,7 +152,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "properties": {"capabilities": "boot_mode:bios"}});
     conductor.create_node(serde_json::from_value(node)?).await?;
     let instance = json!({"image_source": image, "image_checksum": checksum, "image_disk_format": "raw"});
-    conductor.deploy("machine", serde_json::from_value(instance)?).await?;
+    conductor.order("machine", Order::deploy(serde_json::from_value(instance)?)).await?;
     loop {
         let node = conductor.node("machine").await?;
         match node.provision_state {

@@ -43,12 +43,14 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// Starts the log of a new operation and returns the sequence number of its first event.
-    pub fn begin(&self, node: Uuid) -> u64 {
-        self.with(node, |log| {
-            log.events.clear();
-            log.next
-        })
+    /// Starts the log of a new operation.
+    pub(crate) fn begin(&self, node: Uuid) {
+        self.with(node, |log| log.events.clear());
+    }
+
+    /// The sequence number of the next event.
+    pub fn next_sequence(&self, node: Uuid) -> u64 {
+        self.with(node, |log| log.next)
     }
 
     /// Records an event. Progress belongs between the start of writing and its proof, and is
@@ -193,7 +195,8 @@ mod tests {
             log.push(Uuid::nil(), EventKind::PowerOn);
         }
         assert_eq!(log.since(Uuid::nil(), 0).len(), LIMIT);
-        let first = log.begin(Uuid::nil());
+        log.begin(Uuid::nil());
+        let first = log.next_sequence(Uuid::nil());
         assert_eq!(first, (LIMIT + 5) as u64);
         log.push_once(Uuid::nil(), EventKind::Active);
         log.push_once(Uuid::nil(), EventKind::Active);

@@ -1,5 +1,5 @@
 use crate::explain::*;
-use crate::records::{Forbidden, Order, Verb};
+use crate::records::{Forbidden, PendingOrder, Verb};
 use farrier_conductor::model::{AgentSession, Event, Fault, NewNode, Node};
 use time::Duration;
 
@@ -170,7 +170,8 @@ fn a_step_an_order_and_a_heartbeat_are_told() {
     assert!(told(&record).waits_for.contains("the machine's own controller to end the step"));
 
     let mut at_rest = self::record(ProvisionState::Active);
-    at_rest.order = Some(Order { attempts: 2, ..Order::new(Verb::Reboot, NOW - Duration::MINUTE) });
+    at_rest.order =
+        Some(PendingOrder { attempts: 2, ..PendingOrder::new(Verb::Reboot, NOW - Duration::MINUTE) });
     let owed = told(&at_rest);
     assert!(owed.waits_for.contains(r#"carries out the order "rebooting""#), "{owed:?}");
     assert_eq!(owed.since, NOW - Duration::MINUTE);

@@ -3,7 +3,7 @@
 //! A node that is not at rest has a lease, which ends or expires, or a deadline; a node at rest is moved by its
 //! operator alone. So none is ever forgotten: [`Attention::Nobody`] must not be.
 
-use crate::records::Order;
+use crate::records::PendingOrder;
 use crate::store::Record;
 use farrier_conductor::model::{Activity, Family};
 use farrier_conductor::settings::Settings;
@@ -42,7 +42,7 @@ impl Attention {
                 Some(timeout) if !node.maintenance => Self::Agent { until: last_sign(record) + timeout },
                 _ => Self::Operator,
             },
-            (Some(Order { .. }), _) | (None, Activity::Work) => Self::Nobody,
+            (Some(PendingOrder { .. }), _) | (None, Activity::Work) => Self::Nobody,
             (None, Activity::Rest | Activity::Hold | Activity::Failed) => Self::Operator,
         }
     }
@@ -111,7 +111,7 @@ mod tests {
         let settings = Settings::new("http://c");
         for state in ProvisionState::ALL {
             let mut record = record(*state);
-            record.order = Some(Order::new(Verb::PowerOff, OffsetDateTime::UNIX_EPOCH));
+            record.order = Some(PendingOrder::new(Verb::PowerOff, OffsetDateTime::UNIX_EPOCH));
             let is_waiting = state.activity() == Activity::Wait;
             assert_eq!(Attention::of(&record, &settings) == Attention::Nobody, !is_waiting, "{state}");
             record.node.reservation = Some("c1".into());

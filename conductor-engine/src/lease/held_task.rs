@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::evidence::diagnosis::Diagnosis;
 use crate::lease::node_lease::NodeLease;
 use crate::lease::reservation::Reservation;
-use crate::records::Order;
+use crate::records::PendingOrder;
 use crate::services::Services;
 use crate::store::{ConfigDrive, Record, StoreError};
 use farrier_conductor::{Host, Task};
@@ -72,12 +72,12 @@ impl HeldTask {
     }
 
     /// What is ordered.
-    pub(crate) fn order(&self) -> Option<&Order> {
+    pub(crate) fn order(&self) -> Option<&PendingOrder> {
         self.0.host().order.as_ref()
     }
 
     /// What is ordered; changes count once saved.
-    pub(crate) fn order_mut(&mut self) -> &mut Option<Order> {
+    pub(crate) fn order_mut(&mut self) -> &mut Option<PendingOrder> {
         &mut self.0.host_mut().order
     }
 

@@ -1,7 +1,7 @@
 //! What a task adds to the history of its node.
 
 use crate::records::history::{Happening, Moment, between};
-use crate::records::{HistoryEntry, Order};
+use crate::records::{HistoryEntry, PendingOrder};
 use crate::request_context;
 use crate::services::Services;
 use farrier_conductor::model::Node;
@@ -10,8 +10,8 @@ use uuid::Uuid;
 /// What happened from one record and order of a node to the next.
 pub(super) fn happened(
     services: &Services,
-    (node_before, order_before): (&Node, Option<&Order>),
-    (node, order): (&Node, Option<&Order>),
+    (node_before, order_before): (&Node, Option<&PendingOrder>),
+    (node, order): (&Node, Option<&PendingOrder>),
 ) -> Vec<HistoryEntry> {
     let entry = |one: Happening| HistoryEntry {
         uuid: Uuid::new_v4(),

@@ -5,7 +5,7 @@ use crate::lease::certificates::UnsavedCertificates;
 use crate::lease::diagnosis::UnsavedDiagnosis;
 use crate::lease::history::happened;
 use crate::lease::reservation::{End, Reservation};
-use crate::records::{Order, ResourceKind};
+use crate::records::{PendingOrder, ResourceKind};
 use crate::services::Services;
 use crate::store::{Change, ConfigDrive, OrderChange, Record, ResourceSelection, StoreError};
 use async_trait::async_trait;
@@ -28,14 +28,14 @@ pub(crate) struct NodeLease {
     /// Whether a task of this process left the node in the middle of its work.
     pub(super) was_left: bool,
     /// What is ordered.
-    pub(super) order: Option<Order>,
+    pub(super) order: Option<PendingOrder>,
     /// What of certificates of erasure is to be saved.
     pub(super) certificates: UnsavedCertificates,
     /// What of the last words of the machine is to be saved.
     pub(super) diagnosis: UnsavedDiagnosis,
     reservation: Reservation,
     /// The record and the order as they are stored; apart, since a task is moved much.
-    stored: Box<(Node, Option<Order>)>,
+    stored: Box<(Node, Option<PendingOrder>)>,
 }
 
 impl NodeLease {

@@ -1,7 +1,7 @@
 //! A lease that is kept for as long as somebody works (sections 12.2 and 13.7).
 
 use crate::error::Error;
-use crate::records::Order;
+use crate::records::PendingOrder;
 use crate::services::Services;
 use crate::store::{Lease, Record, StoreError};
 use farrier_conductor::model::{Activity, Node};
@@ -43,7 +43,7 @@ impl End {
     }
 
     /// What becomes of the lease of a node that is recorded like this. A node that waits has its deadline.
-    pub(super) fn when(node: &Node, order: Option<&Order>) -> Self {
+    pub(super) fn when(node: &Node, order: Option<&PendingOrder>) -> Self {
         match (node.provision_state.activity(), order) {
             (Activity::Work, _) => Self::Leave,
             (Activity::Wait, _) => Self::Release,

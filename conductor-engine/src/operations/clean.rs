@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::lease::HeldTask;
-use crate::records::{Order, Verb};
+use crate::records::{PendingOrder, Verb};
 use farrier_conductor::model::Erasure;
 use farrier_conductor::model::Event;
 
@@ -17,7 +17,7 @@ pub(crate) fn order_cleaning(task: &mut HeldTask) -> Result<(), Error> {
     task.forget_certificates();
     let own = task.node.automated_clean;
     if own.unwrap_or(task.services().settings.automated_clean) {
-        *task.order_mut() = Some(Order::new(Verb::Clean, task.services().now()));
+        *task.order_mut() = Some(PendingOrder::new(Verb::Clean, task.services().now()));
         return Ok(());
     }
     let by = if own.is_some() { "the node" } else { "the conductor's settings" };

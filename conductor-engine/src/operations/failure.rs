@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::explain::ramdisk_logs;
 use crate::lease::HeldTask;
 use crate::operations::Resolved;
-use crate::records::{Order, Verb};
+use crate::records::{PendingOrder, Verb};
 use farrier_conductor::deploy::DeployInterface;
 use farrier_conductor::heartbeat::SessionEnd;
 use farrier_conductor::in_band::RescueInterface;
@@ -94,7 +94,7 @@ fn order_cleanup(task: &mut HeldTask, reason: &str, verb: Verb, goes_off: bool) 
         task.end_session(SessionEnd::PowerAction);
     }
     task.node.target_power_state = goes_off.then_some(PowerState::Off);
-    *task.order_mut() = Some(Order::new(verb, task.services().now()));
+    *task.order_mut() = Some(PendingOrder::new(verb, task.services().now()));
 }
 
 /// What it means for a node that a step failed: nobody knows what is on its disks.

@@ -6,7 +6,7 @@
 use crate::error::Error;
 use crate::lease::HeldTask;
 use crate::operations::ATTEMPTS;
-use crate::records::{Order, Verb};
+use crate::records::{PendingOrder, Verb};
 use farrier_conductor::Error as TaskError;
 use farrier_conductor::agent::AgentError;
 use farrier_conductor::deploy::DeployInterface;
@@ -71,7 +71,7 @@ async fn begin_anew(
     error: AgentError,
 ) -> Result<Progress, Error> {
     let now = task.services().now();
-    let order = task.order_mut().get_or_insert(Order::new(Verb::Rescue, now));
+    let order = task.order_mut().get_or_insert(PendingOrder::new(Verb::Rescue, now));
     order.attempts += 1;
     if order.attempts > ATTEMPTS {
         return Err(error.into());

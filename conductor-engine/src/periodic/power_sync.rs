@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use crate::periodic::power_round::{Doubt, Reading, Round, unchanged};
-use crate::records::Order;
+use crate::records::PendingOrder;
 use crate::services::Services;
 use crate::store::Record;
 use crate::workers::Workers;
@@ -123,7 +123,7 @@ impl PowerSync {
             Act::Drive(action) => {
                 tracing::warn!(node = %task.node.label(), "the machine is not as recorded; order: {action}");
                 task.node.target_power_state = Some(action.target());
-                *task.order_mut() = Some(Order::new(action.into(), self.services.now()));
+                *task.order_mut() = Some(PendingOrder::new(action.into(), self.services.now()));
                 task.save().await?;
                 self.workers.hand_over(task);
                 return Ok(());
@@ -224,7 +224,9 @@ mod tests {
         assert!(changed(|_| {}));
         assert!(!changed(|record| record.node.maintenance = true));
         assert!(!changed(|record| record.node.target_power_state = ON));
-        assert!(!changed(|record| record.order = Some(Order::new(Verb::Reboot, record.node.created_at))));
+        assert!(!changed(
+            |record| record.order = Some(PendingOrder::new(Verb::Reboot, record.node.created_at))
+        ));
         let reserved = |record: &mut Record, seconds| {
             record.node.reservation = Some("c2".into());
             record.lease_expires_at = Some(record.node.created_at + time::Duration::seconds(seconds));

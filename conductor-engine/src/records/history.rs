@@ -1,7 +1,7 @@
 //! What happened to a node, as its record tells: each entry is the difference between what is stored and what is to be
 //! stored, and is written with it. So nothing happens without an entry, and no entry tells what did not happen.
 
-use crate::records::order::{Order, Verb};
+use crate::records::pending_order::{PendingOrder, Verb};
 use farrier_conductor::model::node::Node;
 use farrier_conductor::model::states::{Activity, ProvisionState, named_states};
 use farrier_conductor::model::steps::step::{PlannedStep, StepKind};
@@ -61,7 +61,7 @@ pub struct HistoryEntry {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment<'a> {
     pub(crate) node: &'a Node,
-    pub(crate) order: Option<&'a Order>,
+    pub(crate) order: Option<&'a PendingOrder>,
 }
 
 /// An event before it is known when and through whom it happened.
@@ -131,7 +131,7 @@ fn record(before: &Node, after: &Node) -> Option<Happening> {
 }
 
 /// Orders of power change no state by themselves.
-fn order(before: Option<&Order>, after: Option<&Order>) -> Option<Happening> {
+fn order(before: Option<&PendingOrder>, after: Option<&PendingOrder>) -> Option<Happening> {
     use Verb::{Forget, PowerOff, PowerOn, Reboot, SoftPowerOff, SoftReboot};
     let order = after.filter(|order| before.is_none_or(|before| before.verb != order.verb))?;
     let is_of_power = matches!(order.verb, PowerOn | PowerOff | Reboot | SoftPowerOff | SoftReboot | Forget);
@@ -314,7 +314,7 @@ mod tests {
     fn an_order_of_power_is_told_and_one_that_a_state_tells_is_not() {
         let node = node();
         for (verb, expected) in [(Verb::Reboot, Some("ordered: rebooting")), (Verb::Deploy, None)] {
-            let order = Order::new(verb, OffsetDateTime::UNIX_EPOCH);
+            let order = PendingOrder::new(verb, OffsetDateTime::UNIX_EPOCH);
             let [before, after] = [None, Some(&order)].map(|order| Moment { node: &node, order });
             let told = between(before, after);
             assert_eq!(told.first().map(|one| one.event.as_str()), expected);

@@ -3,12 +3,14 @@
 mod allocation;
 pub(crate) mod history;
 mod order;
+mod pending_order;
 mod permission;
 mod resource;
 
 pub use allocation::{Allocation, AllocationState};
 pub use history::{HistoryEntry, HistoryKind, Severity};
-pub use order::{Order, Verb};
+pub use order::{Deployment, Order, OrderedSteps, StepsOrder};
+pub use pending_order::{PendingOrder, Verb};
 pub use permission::Forbidden;
 pub use resource::{Resource, ResourceKind};
 

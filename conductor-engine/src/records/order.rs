@@ -1,112 +1,119 @@
-//! Orders: what operators want of a node.
+//! What operators order of a node.
 
-use farrier_conductor::model::states::named_states;
-use farrier_conductor::model::states::power_action::PowerAction;
-use farrier_conductor::model::steps::step::StepKind;
-use serde::{Deserialize, Serialize};
-use std::fmt;
-use time::OffsetDateTime;
+use farrier_conductor::model::{InstanceInfo, PowerAction};
+use serde_json::Value;
+use std::time::Duration;
 
-named_states! {
-    /// What an operator wants, or what is owed to one.
-    Verb {
-        /// An instance, or the instance written anew.
-        Deploy = "active",
-        /// The instance removed.
-        Undeploy = "deleted",
-        /// The machine proven to be under control.
-        Manage = "manage",
-        /// The machine cleaned, by hand or for the next instance.
-        Clean = "clean",
-        /// The machine serviced beneath its instance.
-        Service = "service",
-        /// A machine taken over that runs its instance.
-        Adopt = "adopt",
-        /// The machine looked at.
-        Inspect = "inspect",
-        /// What its ramdisk posted looked at.
-        ContinueInspection = "continue inspection",
-        /// A rescue system, to repair the instance with.
-        Rescue = "rescue",
-        /// The instance started again after a rescue.
-        Unrescue = "unrescue",
-        /// The operation under way ended.
-        Abort = "abort",
-        /// What an operation that failed has left put right.
-        CleanUp = "clean up",
-        /// The machine on.
-        PowerOn = "power on",
-        /// The machine off.
-        PowerOff = "power off",
-        /// The machine off and on.
-        Reboot = "rebooting",
-        /// The machine's system shut down.
-        SoftPowerOff = "soft power off",
-        /// The machine's system shut down, and the machine on.
-        SoftReboot = "soft rebooting",
-        /// The node forgotten.
-        Forget = "forget",
-    }
+/// What an operator orders of a node: the verbs of Ironic's provision and power interfaces, with their arguments (section
+/// 1.2), and two of Farrier.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Order {
+    /// An instance is deployed.
+    Deploy(Deployment),
+    /// The instance is deployed again.
+    Rebuild(Deployment),
+    /// The instance is removed: the machine is powered off, and its disk stays as it is until it is cleaned.
+    Undeploy,
+    /// The machine is verified to be under control, or taken out of the hands of users.
+    Manage,
+    /// The machine is cleaned for the next instance. Where automated cleaning is off, its node is available at once.
+    Provide,
+    /// Clean steps run, in their order.
+    Clean(StepsOrder),
+    /// Service steps run beneath the instance, in their order.
+    Service(StepsOrder),
+    /// A machine that runs its instance already is taken over. What `instance_info` says of the instance, if anything, must
+    /// be what could have been deployed.
+    Adopt,
+    /// The machine is inspected.
+    Inspect,
+    /// The machine boots a rescue system, which is entered as `rescue` with this password. Only the hash of the password is
+    /// kept, until the rescue system has it.
+    Rescue {
+        /// The password.
+        password: String,
+    },
+    /// The instance of a machine that was rescued, or was to be, runs again.
+    Unrescue,
+    /// The operation that waits, or is held, ends: at once, or when the current step ends that must not be interrupted.
+    Abort,
+    /// The operation that is held goes on.
+    Unhold,
+    /// An operation that failed goes on at the step that failed, or begins again where the agent that ran it is gone.
+    /// Ironic has no such verb.
+    Retry,
+    /// The power of the machine changes.
+    Power {
+        /// How.
+        action: PowerAction,
+        /// Within another time than the setting for it, in whole seconds.
+        timeout: Option<Duration>,
+    },
+    /// A node without an instance is deleted, and its machine powered off.
+    Delete,
 }
 
-/// The order by which an operation begins, and goes on when its hold is lifted.
-impl From<StepKind> for Verb {
-    fn from(kind: StepKind) -> Self {
-        match kind {
-            StepKind::Clean => Self::Clean,
-            StepKind::Deploy => Self::Deploy,
-            StepKind::Service => Self::Service,
-        }
-    }
+/// What is deployed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Deployment {
+    /// What the instance is, with its config drive; that of the node's record where there is none.
+    pub instance_info: Option<InstanceInfo>,
+    /// The config drive: base64 of gzip, or its URL. The node keeps the one that it has where none is given, here or in
+    /// `instance_info`, unless that is given without.
+    pub config_drive: Option<String>,
+    /// Deploy steps beside those that run by themselves, or in their place (section 3.1). Where there are none, those of the
+    /// deploy templates whose names the instance wants as traits.
+    pub steps: Vec<Value>,
 }
 
-impl From<PowerAction> for Verb {
-    fn from(action: PowerAction) -> Self {
-        match action {
-            PowerAction::On => Self::PowerOn,
-            PowerAction::Off => Self::PowerOff,
-            PowerAction::Reboot => Self::Reboot,
-            PowerAction::SoftOff => Self::SoftPowerOff,
-            PowerAction::SoftReboot => Self::SoftReboot,
-        }
-    }
+/// Steps that are ordered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepsOrder {
+    /// The steps.
+    pub steps: OrderedSteps,
+    /// Whether they run without the ramdisk.
+    pub disable_ramdisk: bool,
 }
 
-impl Verb {
-    /// The power action that it orders, where it orders one.
-    pub fn power_action(self) -> Option<PowerAction> {
-        PowerAction::ALL.iter().copied().find(|action| Self::from(*action) == self)
-    }
-}
-
-/// An order, which stays until it is carried out or has failed, whatever becomes of who took it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Order {
-    /// What is wanted.
-    pub verb: Verb,
-    /// Since when.
-    pub ordered_at: OffsetDateTime,
-    /// How often it was taken up again: a conductor had stopped, or an agent did not say whether it was done.
-    pub attempts: i64,
+/// Where the steps of an order are.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OrderedSteps {
+    /// In the order.
+    Given(Vec<Value>),
+    /// In the runbook with this name or identity. The node must have the name of the runbook as a trait.
+    Runbook(String),
 }
 
 impl Order {
-    /// A new order.
-    pub fn new(verb: Verb, ordered_at: OffsetDateTime) -> Self {
-        Self { verb, ordered_at, attempts: 0 }
+    /// An instance is deployed as `instance_info` says.
+    pub fn deploy(instance_info: InstanceInfo) -> Self {
+        Self::Deploy(Deployment { instance_info: Some(instance_info), ..Deployment::default() })
+    }
+
+    /// These clean steps run in the ramdisk.
+    pub fn clean(steps: &[Value]) -> Self {
+        Self::Clean(StepsOrder::given(steps))
+    }
+
+    /// These service steps run, in the ramdisk where one of them needs it.
+    pub fn service(steps: &[Value]) -> Self {
+        Self::Service(StepsOrder::given(steps))
+    }
+
+    /// The power of the machine changes within the time that is set for it.
+    pub fn power(action: PowerAction) -> Self {
+        Self::Power { action, timeout: None }
+    }
+
+    /// A rescue with this password.
+    pub fn rescue(password: impl Into<String>) -> Self {
+        Self::Rescue { password: password.into() }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_power_action_has_its_verb() {
-        for action in PowerAction::ALL {
-            let verb = Verb::from(*action);
-            assert_eq!((verb.as_str(), verb.power_action()), (action.as_str(), Some(*action)));
-        }
-        assert_eq!(Verb::Deploy.power_action(), None);
+impl StepsOrder {
+    /// These steps, in the ramdisk.
+    pub fn given(steps: &[Value]) -> Self {
+        Self { steps: OrderedSteps::Given(steps.to_vec()), disable_ramdisk: false }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::evidence::diagnosis::Diagnosis;
 use crate::evidence::erasing::EraseCertificate;
-use crate::records::{HistoryEntry, Order};
+use crate::records::{HistoryEntry, PendingOrder};
 use farrier_conductor::model::{AgentSession, Node};
 use farrier_conductor::task::change::{BootTraceChange, InspectionChange, SessionChange};
 use time::OffsetDateTime;
@@ -16,7 +16,7 @@ pub struct Record {
     /// Its agent.
     pub session: AgentSession,
     /// What is ordered of it.
-    pub order: Option<Order>,
+    pub order: Option<PendingOrder>,
     /// Epoch of its last lease.
     pub epoch: i64,
     /// When the lease expires that somebody holds.
@@ -117,7 +117,7 @@ pub enum OrderChange {
     /// Nothing.
     Keep,
     /// This is ordered now.
-    Put(Order),
+    Put(PendingOrder),
     /// Nothing is ordered any more.
     Remove,
 }

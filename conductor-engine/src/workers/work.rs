@@ -1,6 +1,6 @@
 //! What there is to do for a node: a pure function of its record.
 
-use crate::records::{Order, Verb};
+use crate::records::{PendingOrder, Verb};
 use farrier_conductor::model::{Activity, Node, PowerAction, ProvisionState, StepKind};
 
 /// What there is to do for a node.
@@ -47,7 +47,7 @@ pub(crate) enum Operation {
 
 impl Work {
     /// What there is to do for a node of which `order` is ordered.
-    pub(crate) fn of(node: &Node, order: Option<&Order>) -> Self {
+    pub(crate) fn of(node: &Node, order: Option<&PendingOrder>) -> Self {
         let verb = order.map(|order| order.verb);
         if let Some(action) = verb.and_then(Verb::power_action) {
             return Self::Power(action);
@@ -127,7 +127,7 @@ mod tests {
     fn an_order_for_power_comes_before_everything() {
         for state in ProvisionState::ALL {
             for action in PowerAction::ALL {
-                let order = Order::new((*action).into(), OffsetDateTime::UNIX_EPOCH);
+                let order = PendingOrder::new((*action).into(), OffsetDateTime::UNIX_EPOCH);
                 assert_eq!(Work::of(&node(*state), Some(&order)), Work::Power(*action), "{state}");
             }
         }

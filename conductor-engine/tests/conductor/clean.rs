@@ -9,6 +9,7 @@ use crate::stand_ins::stage::{Stage, image};
 use farrier_conductor::Error as TaskError;
 use farrier_conductor::model::{Fault, PowerState, ProvisionState, StepId};
 use farrier_engine::Error;
+use farrier_engine::records::{Order, StepsOrder};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -35,7 +36,7 @@ fn ramdisk_boots(stage: &Stage) -> usize {
 
 async fn provide(stage: &Stage) {
     stage.manageable().await;
-    stage.conductor.provide("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Provide).await.unwrap();
 }
 
 #[tokio::test]
@@ -43,7 +44,7 @@ async fn a_machine_is_cleaned_before_it_is_available_again() {
     let stage = Stage::new(Script::default()).await;
     stage.deploy().await;
     stage.wait_for(ProvisionState::Active).await;
-    stage.conductor.undeploy("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Undeploy).await.unwrap();
     let node = stage.wait_for(ProvisionState::Available).await;
     assert_eq!((node.power_state, node.last_error), (Some(PowerState::Off), None));
     assert_eq!((node.target_provision_state, node.clean_step), (None, None));
@@ -119,19 +120,20 @@ async fn f64_a_failed_cleaning_is_told_in_the_agents_words_and_the_node_is_nobod
     assert_eq!(node.maintenance_reason.as_deref(), Some(error));
     // Whoever looks for what is wrong finds the ramdisk running.
     assert_eq!((node.power_state, node.target_power_state), (Some(PowerState::On), None));
-    for refused in
-        [stage.conductor.provide("n1").await, stage.conductor.deploy("n1", image()).await.map(drop)]
-    {
+    for refused in [
+        stage.conductor.order("n1", Order::Provide).await,
+        stage.conductor.order("n1", Order::deploy(image())).await,
+    ] {
         assert!(matches!(refused, Err(Error::Task(TaskError::InvalidState { .. }))), "{refused:?}");
     }
     // The way out: manage, end the maintenance, provide.
     stage.change(|script| script.write_fails = None);
     stage.manageable().await;
-    let forbidden = stage.conductor.clean("n1", &[step("erase_devices")], false).await;
+    let forbidden = stage.conductor.order("n1", Order::clean(&[step("erase_devices")])).await;
     assert!(matches!(forbidden, Err(Error::Forbidden(_))), "{forbidden:?}");
     stage.conductor.set_maintenance("n1", false, None).await.unwrap();
     assert_eq!(stage.node().await.fault, None);
-    stage.conductor.provide("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Provide).await.unwrap();
     stage.wait_for(ProvisionState::Available).await;
 }
 
@@ -179,8 +181,8 @@ async fn a_token_on_the_medium_of_a_boot_is_told_to_nobody_who_asks_for_one() {
     stage.wait_for(ProvisionState::Available).await;
     let script = stage.script();
     assert_eq!((script.steps().len(), script.looked_up.as_deref()), (1, Some("******")));
-    stage.conductor.manage("n1").await.unwrap();
-    stage.conductor.provide("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Manage).await.unwrap();
+    stage.conductor.order("n1", Order::Provide).await.unwrap();
     stage.wait_for(ProvisionState::Available).await;
     let boots = stage.machine.power_ons().into_iter().filter_map(|boot| match boot? {
         Boot::Ramdisk(parameters) => Some(parameters.to_string()),
@@ -266,8 +268,12 @@ async fn k29_steps_are_validated_when_they_come_and_when_they_are_known() {
         (json!([{"step": "x"}]), "lacks \"interface\""),
         (json!([{"interface": "a", "step": "b", "priority": 1}]), "unknown key \"priority\""),
     ] {
-        let refused =
-            stage.conductor.clean("n1", steps.as_array().unwrap(), false).await.unwrap_err().to_string();
+        let refused = stage
+            .conductor
+            .order("n1", Order::clean(steps.as_array().unwrap()))
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(refused.starts_with("clean_steps: ") && refused.contains(part), "{refused}");
     }
     assert_eq!(stage.node().await.provision_state, ProvisionState::Manageable);
@@ -277,7 +283,17 @@ async fn k29_steps_are_validated_when_they_come_and_when_they_are_known() {
         (json!([{"interface": "a", "step": "hold", "args": {"x": 1}}]), false, "has no argument"),
         (json!([step("erase_devices")]), true, "deploy.erase_devices is unknown"),
     ] {
-        stage.conductor.clean("n1", steps.as_array().unwrap(), without_ramdisk).await.unwrap();
+        stage
+            .conductor
+            .order(
+                "n1",
+                Order::Clean(StepsOrder {
+                    disable_ramdisk: without_ramdisk,
+                    ..StepsOrder::given(steps.as_array().unwrap())
+                }),
+            )
+            .await
+            .unwrap();
         let node = stage.wait_for(ProvisionState::CleanFailed).await;
         let error = node.last_error.unwrap();
         assert!(error.contains(part), "{error}");
@@ -299,7 +315,11 @@ async fn steps_of_the_bmc_need_no_ramdisk() {
     stage.manageable().await;
     let power = |step: &str| json!({"interface": "power", "step": step});
     let steps = [power("at_once"), power("slow"), json!({"interface": "power", "step": "power_on"})];
-    stage.conductor.clean("n1", &steps, true).await.unwrap();
+    stage
+        .conductor
+        .order("n1", Order::Clean(StepsOrder { disable_ramdisk: true, ..StepsOrder::given(&steps) }))
+        .await
+        .unwrap();
     let node = stage.wait_for(ProvisionState::Manageable).await;
     assert_eq!((node.last_error, stage.script().driven), (None, vec!["at_once".into(), "slow".to_owned()]));
     assert_eq!((ramdisk_boots(&stage), stage.script().polls), (0, 5));
@@ -390,7 +410,7 @@ async fn a_machine_that_cannot_be_controlled_stays_enrolled() {
             record.node.driver_info.insert("fake_broken".into(), json!("yes"));
         }
         stage.store.write(&lease, &Change { ends_lease: true, ..Change::of(&record.node) }).await.unwrap();
-        stage.conductor.manage("n1").await.unwrap();
+        stage.conductor.order("n1", Order::Manage).await.unwrap();
         let node = stage.wait_for(expected).await;
         assert_eq!(node.last_error.is_some(), broken, "{node:?}");
         assert_eq!(node.power_state.is_some(), !broken);

@@ -11,6 +11,7 @@ use farrier_conductor::Error as TaskError;
 use farrier_conductor::EventKind;
 use farrier_conductor::model::{Node, PowerState, ProvisionState};
 use farrier_engine::Error;
+use farrier_engine::records::Order;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -116,7 +117,7 @@ async fn a_partition_image_gets_its_partitions_and_a_boot_loader() {
     ] {
         info.insert(key.to_owned(), value);
     }
-    stage.conductor.deploy("n1", info.clone()).await.unwrap();
+    stage.conductor.order("n1", Order::deploy(info.clone())).await.unwrap();
     stage.wait_for(ProvisionState::Active).await;
     let accepted = stage.machine.script.lock().unwrap().accepted.clone();
     let of = |command: &str| &accepted.iter().find(|(name, _)| name == command).unwrap().1;
@@ -130,11 +131,11 @@ async fn a_partition_image_gets_its_partitions_and_a_boot_loader() {
     // A rebuild keeps the ephemeral partition where nothing moves, and else is refused before the machine is touched.
     info.insert("preserve_ephemeral".to_owned(), json!(true));
     info.insert("root_gb".to_owned(), json!(3));
-    let refused = stage.conductor.deploy("n1", info.clone()).await.unwrap_err().to_string();
+    let refused = stage.conductor.order("n1", Order::deploy(info.clone())).await.unwrap_err().to_string();
     assert!(refused.starts_with("preserve_ephemeral: "), "{refused}");
     assert_eq!(stage.node().await.provision_state, ProvisionState::Active);
     info.insert("root_gb".to_owned(), json!(2));
-    stage.conductor.deploy("n1", info).await.unwrap();
+    stage.conductor.order("n1", Order::deploy(info)).await.unwrap();
     stage.until(|events| events.last().unwrap().kind == EventKind::Active).await;
 }
 
@@ -143,7 +144,7 @@ async fn root_device_hints_that_no_disk_is_found_by_are_refused_before_the_machi
     let stage = Stage::new(Script::default()).await;
     let mut info = image();
     info.insert("root_device".to_owned(), json!({"seriall": "ROOT1"}));
-    let refused = stage.conductor.deploy("n1", info).await.unwrap_err().to_string();
+    let refused = stage.conductor.order("n1", Order::deploy(info)).await.unwrap_err().to_string();
     assert!(refused.starts_with("root_device: root device hint seriall"), "{refused}");
     assert_eq!(stage.node().await.provision_state, ProvisionState::Available);
     assert!(stage.machine.power_ons().is_empty());
@@ -367,7 +368,7 @@ async fn a_deployment_in_progress_is_not_started_twice() {
     let stage = Stage::new(Script { silent: true, ..Script::default() }).await;
     stage.deploy().await;
     stage.wait_for(ProvisionState::DeployWait).await;
-    let error = stage.conductor.deploy("n1", image()).await.unwrap_err();
+    let error = stage.conductor.order("n1", Order::deploy(image())).await.unwrap_err();
     assert!(matches!(error, Error::Task(TaskError::InvalidState { .. })), "{error}");
     assert!(error.to_string().contains("wait call-back"), "{error}");
 }
@@ -377,13 +378,13 @@ async fn a_removed_instance_leaves_an_available_node_that_is_off() {
     let stage = Stage::new(Script::default()).await;
     stage.deploy().await;
     stage.wait_for(ProvisionState::Active).await;
-    let refused = stage.conductor.delete_node("n1").await.unwrap_err();
+    let refused = stage.conductor.order("n1", Order::Delete).await.unwrap_err();
     assert!(matches!(refused, Error::Task(TaskError::InvalidState { .. })), "{refused}");
-    stage.conductor.undeploy("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Undeploy).await.unwrap();
     let node = stage.wait_for(ProvisionState::Available).await;
     assert_eq!(node.power_state, Some(PowerState::Off));
     assert!(node.instance_info.is_empty());
-    stage.conductor.delete_node("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Delete).await.unwrap();
     stage.gone("n1").await;
 }
 

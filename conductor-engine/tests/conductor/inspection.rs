@@ -9,6 +9,7 @@ use crate::stand_ins::stage::{MAC, Stage, fault, new_node};
 use farrier_conductor::inventory::{AddPorts, InspectionSettings, KeepPorts, hooks};
 use farrier_conductor::model::{Node, PowerState, ProvisionState};
 use farrier_engine::evidence::boot_trace::{BootMark, BootStage, BootTrace};
+use farrier_engine::records::Order;
 use farrier_engine::store::{BootTraceChange, Change, EvidenceStore, NodeStore, Terms};
 use reqwest::Response;
 use serde_json::{Value, json};
@@ -27,18 +28,18 @@ async fn manageable(script: Script, change: impl FnOnce(&mut InspectionSettings)
 /// A node that waits for a ramdisk, which is played by the test.
 async fn waiting() -> Stage {
     let stage = manageable(Script { silent: true, ..Script::default() }, |_| {}).await;
-    stage.conductor.inspect("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Inspect).await.unwrap();
     stage.wait_for(ProvisionState::InspectWait).await;
     stage
 }
 
 async fn inspected(stage: &Stage) -> Node {
-    stage.conductor.inspect("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Inspect).await.unwrap();
     stage.wait_for(ProvisionState::Manageable).await
 }
 
 async fn failed(stage: &Stage) -> Node {
-    stage.conductor.inspect("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Inspect).await.unwrap();
     stage.wait_for(ProvisionState::InspectFailed).await
 }
 
@@ -154,12 +155,12 @@ async fn an_inspection_that_fails_tells_why_and_changes_nothing() {
 #[tokio::test]
 async fn an_inspection_that_waits_can_be_aborted() {
     let stage = waiting().await;
-    stage.conductor.abort("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Abort).await.unwrap();
     let node = stage.wait_for(ProvisionState::InspectFailed).await;
     assert_eq!(node.last_error.as_deref(), Some("inspection aborted by request"));
     assert_put_right(&stage);
     assert_eq!(post(&stage, "", None, &report(MAC)).await.status(), 404);
-    stage.conductor.manage("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Manage).await.unwrap();
     let node = stage.wait_for(ProvisionState::Manageable).await;
     assert_eq!((node.target_provision_state, node.last_error), (None, None));
 }
@@ -265,9 +266,9 @@ async fn a_machine_of_which_no_card_is_known_is_found_by_its_bmc() {
         let mut new = new_node(name, mac);
         new.driver_info.insert("redfish_address".into(), format!("https://{bmc}").into());
         stage.conductor.create_node(new).await.unwrap();
-        stage.conductor.manage(name).await.unwrap();
+        stage.conductor.order(name, Order::Manage).await.unwrap();
         stage.named(name, ProvisionState::Manageable).await;
-        stage.conductor.inspect(name).await.unwrap();
+        stage.conductor.order(name, Order::Inspect).await.unwrap();
         stage.named(name, ProvisionState::InspectWait).await;
     }
     let with = |address: &str, bmc: &str| {
@@ -331,7 +332,7 @@ async fn a_card_of_another_node_becomes_no_port() {
 async fn n12_a_report_proves_itself_by_the_token_of_the_medium() {
     let script = Script { silent: true, has_own_media: true, ..Script::default() };
     let stage = manageable(script, |_| {}).await;
-    stage.conductor.inspect("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Inspect).await.unwrap();
     let uuid = stage.wait_for(ProvisionState::InspectWait).await.uuid;
     let token = stage.store.get(uuid).await.unwrap().unwrap().session.agent_secret_token.unwrap();
     let Some(Some(Boot::Ramdisk(parameters))) = stage.machine.power_ons().pop() else { panic!("no ramdisk") };
@@ -423,10 +424,10 @@ async fn a_node_without_the_means_is_not_inspected() {
     })
     .await;
     stage.manageable().await;
-    let refused = stage.conductor.inspect("n1").await.unwrap_err().to_string();
+    let refused = stage.conductor.order("n1", Order::Inspect).await.unwrap_err().to_string();
     assert_eq!(refused, "inspect is not supported; choose another inspect_interface for the node");
     let stage = Stage::new(Script::default()).await;
-    let refused = stage.conductor.inspect("n1").await.unwrap_err().to_string();
+    let refused = stage.conductor.order("n1", Order::Inspect).await.unwrap_err().to_string();
     assert!(refused.contains("this needs one of: manageable, inspect failed"), "{refused}");
 }
 
@@ -447,9 +448,9 @@ async fn x34_what_agents_posted_to_a_real_ironic_is_understood_by_every_hook() {
         let silent = Script { silent: true, ..Script::default() };
         let stage = manageable(silent, |settings| settings.hooks = hooks::HOOKS.to_vec()).await;
         stage.conductor.create_node(new_node("recorded", address)).await.unwrap();
-        stage.conductor.manage("recorded").await.unwrap();
+        stage.conductor.order("recorded", Order::Manage).await.unwrap();
         stage.named("recorded", ProvisionState::Manageable).await;
-        stage.conductor.inspect("recorded").await.unwrap();
+        stage.conductor.order("recorded", Order::Inspect).await.unwrap();
         let node = stage.named("recorded", ProvisionState::InspectWait).await;
 
         let reply = post(&stage, "", None, body).await;

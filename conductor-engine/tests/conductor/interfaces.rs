@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use farrier_conductor::interfaces::{BootCapability, BootContext, BootInterface, Interface, InterfaceError};
 use farrier_conductor::model::{InterfaceKind, NewNode, Node, ProvisionState};
 use farrier_conductor::{Drivers, Error as TaskError, HardwareType};
+use farrier_engine::records::Order;
 use farrier_engine::store::sqlite::SqliteStore;
 use farrier_engine::{Conductor, Error};
 use farrier_media::KernelParameters;
@@ -169,7 +170,7 @@ async fn a_node_whose_interface_is_not_enabled_any_more_tells_so_and_others_go_o
     enrolled(&conductor, "script", Some("script")).await.unwrap();
     drop(conductor);
     let conductor = started(&folder, drivers().enabled(InterfaceKind::Boot, ["fake"])).await.unwrap();
-    let refused = conductor.deploy("n1", image()).await.unwrap_err().to_string();
+    let refused = conductor.order("n1", Order::deploy(image())).await.unwrap_err().to_string();
     assert_eq!(refused, "boot_interface: \"script\" is not enabled; use one of: fake");
     let validities = conductor.machines().validate("n1").await.unwrap();
     assert_eq!(validities[&InterfaceKind::Boot].reason.as_deref(), Some(refused.as_str()));
@@ -205,7 +206,7 @@ async fn firmware_gets_its_boot_configuration_while_the_ramdisk_boots_and_else_n
     let at_rest = get(&format!("{CARD}/boot.ipxe")).await;
     assert_eq!(at_rest.status(), 404);
     let nothing = fault(at_rest).await;
-    conductor.deploy("n1", image()).await.unwrap();
+    conductor.order("n1", Order::deploy(image())).await.unwrap();
     let runner = conductor.clone();
     tokio::spawn(async move { runner.run().await });
     let end = Instant::now() + PATIENCE;

@@ -9,6 +9,7 @@ use farrier_conductor::interfaces::{
     Interface, InterfaceError, NetworkInterface, NetworkKind, StorageInterface,
 };
 use farrier_conductor::model::{DriverInfo, InterfaceKind, NewNode, Node, PowerState, ProvisionState};
+use farrier_engine::records::Order;
 use serde_json::Map;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -83,7 +84,7 @@ async fn a_machine_is_on_the_network_of_its_operation_and_then_on_that_of_its_in
     let driver_info = DriverInfo(Map::from_iter([("cable".to_owned(), "loose".into())]));
     let loose = NewNode { driver: "wired".into(), driver_info, ..new_node("n2", "52:54:00:00:00:02") };
     stage.conductor.create_node(loose).await.unwrap();
-    let refused = stage.conductor.deploy("n2", image()).await.unwrap_err().to_string();
+    let refused = stage.conductor.order("n2", Order::deploy(image())).await.unwrap_err().to_string();
     assert_eq!(refused, "driver_info cable: is loose");
     assert!(notes.take().is_empty());
 
@@ -92,7 +93,7 @@ async fn a_machine_is_on_the_network_of_its_operation_and_then_on_that_of_its_in
     let expected =
         ["attach", "unconfigure tenant", "add Provisioning", "remove Provisioning", "configure tenant"];
     assert_eq!(notes.take(), expected);
-    stage.conductor.undeploy("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Undeploy).await.unwrap();
     stage.wait_for(ProvisionState::Available).await;
     // It may have been removed in the middle of a service or rescue.
     let in_vain = ["Provisioning", "Rescuing", "Servicing"].map(|kind| format!("remove {kind} in vain"));
@@ -116,9 +117,9 @@ async fn c25_an_inspection_that_fails_leaves_its_network() {
     })
     .await;
     stage.manageable().await;
-    stage.conductor.inspect("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Inspect).await.unwrap();
     stage.wait_for(ProvisionState::InspectWait).await;
-    stage.conductor.abort("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Abort).await.unwrap();
     stage.wait_for(ProvisionState::InspectFailed).await;
     let notes = notes.take();
     let [added, removed] = ["add ", "remove "].map(|begin| {
@@ -204,7 +205,7 @@ async fn a_machine_with_smart_nics_is_on_while_its_networks_change_and_off_again
     assert_eq!(stage.machine.state.lock().unwrap().power, PowerState::On);
 
     *nics.is_broken.lock().unwrap() = true;
-    stage.conductor.undeploy("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Undeploy).await.unwrap();
     stage.wait_for(ProvisionState::Error).await;
     assert_eq!(stage.machine.state.lock().unwrap().power, PowerState::Off);
     let node = stage.node().await;

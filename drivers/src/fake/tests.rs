@@ -4,6 +4,7 @@ use super::{FAKE_HARDWARE, with_fake_hardware};
 use farrier_conductor::model::{InitialState, InstanceInfo, NewNode, Node, PowerState, ProvisionState};
 use farrier_conductor::{Drivers, PowerAction, Settings};
 use farrier_engine::Conductor;
+use farrier_engine::records::Order;
 use farrier_engine::store::sqlite::SqliteStore;
 use serde_json::json;
 use std::sync::Arc;
@@ -45,32 +46,32 @@ async fn a_whole_life_needs_no_machine() {
     let new = NewNode { name, driver: FAKE_HARDWARE.to_owned(), initial_state, ..NewNode::default() };
     conductor.create_node(new).await.unwrap();
 
-    conductor.manage("n1").await.unwrap();
+    conductor.order("n1", Order::Manage).await.unwrap();
     reaches(conductor, ProvisionState::Manageable).await;
-    conductor.inspect("n1").await.unwrap();
+    conductor.order("n1", Order::Inspect).await.unwrap();
     reaches(conductor, ProvisionState::Manageable).await;
     let step = [json!({"interface": "vendor", "step": "log_passthrough"})];
-    conductor.clean("n1", &step, false).await.unwrap();
+    conductor.order("n1", Order::clean(&step)).await.unwrap();
     reaches(conductor, ProvisionState::Manageable).await;
-    conductor.provide("n1").await.unwrap();
+    conductor.order("n1", Order::Provide).await.unwrap();
     let cleaned = reaches(conductor, ProvisionState::Available).await;
     assert!(cleaned.driver_internal_info.erasure.is_some_and(|mark| !mark.is_proven));
 
-    conductor.set_power("n1", PowerAction::On).await.unwrap();
+    conductor.order("n1", Order::power(PowerAction::On)).await.unwrap();
     node(conductor, |node| node.power_state == Some(PowerState::On)).await;
-    conductor.deploy("n1", InstanceInfo::default()).await.unwrap();
+    conductor.order("n1", Order::deploy(InstanceInfo::default())).await.unwrap();
     reaches(conductor, ProvisionState::Active).await;
-    conductor.rescue("n1", "oats").await.unwrap();
+    conductor.order("n1", Order::rescue("oats")).await.unwrap();
     let rescued = reaches(conductor, ProvisionState::Rescue).await;
     assert!(rescued.instance_info.hashed_rescue_password().is_none());
-    conductor.unrescue("n1").await.unwrap();
+    conductor.order("n1", Order::Unrescue).await.unwrap();
     reaches(conductor, ProvisionState::Active).await;
-    conductor.service("n1", &step, false).await.unwrap();
+    conductor.order("n1", Order::service(&step)).await.unwrap();
     reaches(conductor, ProvisionState::Active).await;
-    conductor.undeploy("n1").await.unwrap();
+    conductor.order("n1", Order::Undeploy).await.unwrap();
     let last = reaches(conductor, ProvisionState::Available).await;
     assert_eq!((last.power_state, last.last_error), (Some(PowerState::Off), None));
-    conductor.delete_node("n1").await.unwrap();
+    conductor.order("n1", Order::Delete).await.unwrap();
     let end = Instant::now() + PATIENCE;
     while conductor.node("n1").await.is_ok() {
         assert!(Instant::now() < end, "the node stays");
@@ -88,7 +89,7 @@ async fn k14_its_console_and_its_steps_of_bios_firmware_and_raid_are_there() {
     kinds.iter().for_each(|kind| new[format!("{kind}_interface")] = json!("fake"));
     let new = serde_json::from_value::<NewNode>(new).unwrap();
     conductor.create_node(NewNode { initial_state: InitialState::Enroll, ..new }).await.unwrap();
-    conductor.manage("n1").await.unwrap();
+    conductor.order("n1", Order::Manage).await.unwrap();
     reaches(conductor, ProvisionState::Manageable).await;
 
     for (is_enabled, access) in [(true, true), (false, false)] {
@@ -102,7 +103,7 @@ async fn k14_its_console_and_its_steps_of_bios_firmware_and_raid_are_there() {
         ("firmware", "update"),
         ("raid", "delete_configuration"),
     ] {
-        conductor.clean("n1", &[json!({"interface": interface, "step": step})], false).await.unwrap();
+        conductor.order("n1", Order::clean(&[json!({"interface": interface, "step": step})])).await.unwrap();
         let node = reaches(conductor, ProvisionState::Manageable).await;
         assert_eq!(node.last_error, None, "{interface} {step}");
     }

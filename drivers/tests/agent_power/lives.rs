@@ -5,7 +5,7 @@ use farrier_conductor::PowerAction;
 use farrier_conductor::model::{
     InstanceInfo, InterfaceKind, PlannedStep, PowerState, ProvisionState, StepKind,
 };
-use farrier_engine::records::Verb;
+use farrier_engine::records::{Order, Verb};
 use serde_json::json;
 use std::time::Duration;
 
@@ -152,12 +152,12 @@ async fn an_agent_that_does_not_leave_fails_the_operation_at_its_deadline() {
         "{error}"
     );
     // Whoever restarts the machine by hand, as they were told to, gets an agent with a token.
-    stage.conductor.manage("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Manage).await.unwrap();
     stage.wait_for(ProvisionState::Manageable).await;
     stage.machine.course().stays = false;
     stage.machine.start_ramdisk();
     stage.alive(true).await;
-    stage.conductor.set_power("n1", PowerAction::Reboot).await.unwrap();
+    stage.conductor.order("n1", Order::power(PowerAction::Reboot)).await.unwrap();
     stage.until("the reboot", async || (stage.machine.course().disks == 1).then_some(())).await;
 }
 
@@ -170,16 +170,16 @@ async fn f64_an_agent_that_cannot_reboot_its_machine_says_why() {
     assert!(error.contains("the kernel refused"), "{error}");
     // It is there still.
     stage.machine.course().reboot_fails = None;
-    stage.conductor.set_power("n1", PowerAction::Reboot).await.unwrap();
+    stage.conductor.order("n1", Order::power(PowerAction::Reboot)).await.unwrap();
     stage.until("the reboot", async || (stage.machine.course().disks == 1).then_some(())).await;
 }
 
 #[tokio::test]
 async fn a_deployment_ends_with_a_reboot_into_the_instance() {
     let stage = Stage::manageable().await;
-    stage.conductor.provide("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Provide).await.unwrap();
     stage.wait_for(ProvisionState::Available).await;
-    stage.conductor.deploy("n1", image()).await.unwrap();
+    stage.conductor.order("n1", Order::deploy(image())).await.unwrap();
     let node = stage.wait_for(ProvisionState::Active).await;
     assert_eq!((node.last_error, node.power_state), (None, Some(PowerState::On)));
     {
@@ -189,7 +189,7 @@ async fn a_deployment_ends_with_a_reboot_into_the_instance() {
         assert_eq!(course.told[course.told.len() - 2..], ["standby.sync", REBOOT]);
     }
     // An instance has no agent that could switch its machine.
-    let error = refusal(stage.conductor.undeploy("n1").await);
+    let error = refusal(stage.conductor.order("n1", Order::Undeploy).await);
     assert!(error.contains("was not heard of within 300 s"), "{error}");
     assert_eq!(stage.wait_for(ProvisionState::Active).await.instance_info, node.instance_info);
 }
@@ -198,22 +198,22 @@ async fn a_deployment_ends_with_a_reboot_into_the_instance() {
 #[tokio::test]
 async fn a_deployment_that_failed_can_be_removed_or_tried_again() {
     let stage = Stage::manageable().await;
-    stage.conductor.provide("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Provide).await.unwrap();
     stage.wait_for(ProvisionState::Available).await;
     for is_removed in [true, false] {
         stage.machine.course().write_fails = Some("no disk".to_owned());
-        stage.conductor.deploy("n1", image()).await.unwrap();
+        stage.conductor.order("n1", Order::deploy(image())).await.unwrap();
         let node = stage.wait_for(ProvisionState::DeployFailed).await;
         assert!(node.last_error.unwrap().contains("no disk"));
         assert_eq!(stage.power_fault().await, None);
         stage.machine.course().write_fails = None;
         if is_removed {
-            stage.conductor.undeploy("n1").await.unwrap();
+            stage.conductor.order("n1", Order::Undeploy).await.unwrap();
             let node = stage.wait_for(ProvisionState::Available).await;
             assert_eq!((node.last_error, node.power_state), (None, Some(PowerState::On)));
         }
     }
-    stage.conductor.retry("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Retry).await.unwrap();
     assert_eq!(stage.wait_for(ProvisionState::Active).await.last_error, None);
     let course = stage.machine.course();
     assert_eq!((course.ramdisks, course.disks), (1, 1));
@@ -222,7 +222,7 @@ async fn a_deployment_that_failed_can_be_removed_or_tried_again() {
 #[tokio::test]
 async fn an_inspection_reboots_its_machine() {
     let stage = Stage::manageable().await;
-    stage.conductor.inspect("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Inspect).await.unwrap();
     stage.wait_for(ProvisionState::InspectWait).await;
     stage.until("the ramdisk", async || (stage.machine.course().ramdisks == 2).then_some(())).await;
     assert_eq!(stage.machine.course().told, [REBOOT]);
@@ -233,7 +233,7 @@ async fn an_operator_reboots_a_machine_softly_or_not() {
     let stage = Stage::manageable().await;
     for action in [PowerAction::Reboot, PowerAction::SoftReboot] {
         let before = stage.machine.course().disks;
-        stage.conductor.set_power("n1", action).await.unwrap();
+        stage.conductor.order("n1", Order::power(action)).await.unwrap();
         stage.until("the reboot", async || (stage.machine.course().disks > before).then_some(())).await;
         let node = stage.wait_for(ProvisionState::Manageable).await;
         assert_eq!((node.last_error, node.power_state), (None, Some(PowerState::On)), "{action}");
@@ -248,7 +248,7 @@ async fn an_operator_reboots_a_machine_softly_or_not() {
 async fn f39_an_agent_that_is_gone_is_forgotten_by_an_order_to_reboot() {
     let stage = Stage::manageable().await;
     stage.machine.cut_off();
-    stage.conductor.set_power("n1", PowerAction::Reboot).await.unwrap();
+    stage.conductor.order("n1", Order::power(PowerAction::Reboot)).await.unwrap();
     let node = stage.wait_for(ProvisionState::Manageable).await;
     let error = node.last_error.unwrap();
     assert!(

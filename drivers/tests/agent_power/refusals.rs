@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use farrier_conductor::interfaces::{Interface, InterfaceError, PowerInterface};
 use farrier_conductor::model::{Node, PowerState, ProvisionState};
 use farrier_conductor::{HardwareType, PowerAction};
+use farrier_engine::records::Order;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +18,7 @@ async fn nobody_but_a_living_agent_that_stays_begins_anything() {
     let expected = "power_interface: the agent of node n1 was not heard of within 300 s, so nothing can switch its \
         machine, or tells whether it is on; start its ramdisk by hand, or choose another power_interface";
     assert_eq!(error, expected);
-    stage.conductor.manage("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Manage).await.unwrap();
     let node = stage.until("the end", async || {
         stage.conductor.node("n1").await.ok().filter(|node| node.last_error.is_some())
     });
@@ -39,7 +40,7 @@ async fn machines_are_never_powered_on_or_off() {
         (PowerAction::Off, "power off"),
         (PowerAction::SoftOff, "soft power off"),
     ] {
-        let error = refusal(stage.conductor.set_power("n1", action).await);
+        let error = refusal(stage.conductor.order("n1", Order::power(action)).await);
         assert_eq!(error, format!("{name} is not supported; choose another power_interface for the node"));
     }
     stage.clean(json!([{"interface": "power", "step": "power_off"}])).await;
@@ -53,7 +54,7 @@ async fn machines_are_never_powered_on_or_off() {
 async fn a_node_goes_without_its_machine() {
     let stage = Stage::manageable().await;
     stage.machine.cut_off();
-    stage.conductor.delete_node("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Delete).await.unwrap();
     stage.until("the end", async || stage.conductor.node("n1").await.err()).await;
 }
 
@@ -95,12 +96,12 @@ async fn what_is_recorded_of_an_agents_machine_is_not_synchronised() {
     .await;
     stage.machine.start_ramdisk();
     stage.alive(true).await;
-    stage.conductor.manage("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Manage).await.unwrap();
     stage.wait_for(ProvisionState::Manageable).await;
     stage.machine.cut_off();
     stage.alive(false).await;
     stage.conductor.create_node(new_node("n2", "counted")).await.unwrap();
-    stage.conductor.manage("n2").await.unwrap();
+    stage.conductor.order("n2", Order::Manage).await.unwrap();
     let first = reads.load(Ordering::Relaxed);
     stage.until("some rounds", async || (reads.load(Ordering::Relaxed) > first + 5).then_some(())).await;
     let node = stage.wait_for(ProvisionState::Manageable).await;

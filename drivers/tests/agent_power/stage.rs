@@ -6,7 +6,7 @@ use farrier_conductor::model::clock::{Clock, SystemClock};
 use farrier_conductor::model::{InitialState, InterfaceKind, NewNode, Node, ProvisionState};
 use farrier_conductor::{Drivers, Settings};
 use farrier_drivers::manual::with_manual;
-use farrier_engine::records::{Order, Verb};
+use farrier_engine::records::{Order, PendingOrder, Verb};
 use farrier_engine::store::sqlite::SqliteStore;
 use farrier_engine::store::{Change, NodeStore, OrderChange, SessionChange, Terms};
 use farrier_engine::{AgentLiveness, Conductor, Error};
@@ -65,13 +65,13 @@ impl Stage {
         let stage = Self::with(change, |builder| builder).await;
         stage.machine.start_ramdisk();
         stage.alive(true).await;
-        stage.conductor.manage("n1").await.unwrap();
+        stage.conductor.order("n1", Order::Manage).await.unwrap();
         stage.wait_for(ProvisionState::Manageable).await;
         stage
     }
 
     pub async fn clean(&self, steps: Value) {
-        self.conductor.clean("n1", steps.as_array().unwrap(), false).await.unwrap();
+        self.conductor.order("n1", Order::clean(steps.as_array().unwrap())).await.unwrap();
     }
 
     /// Leaves the node as a conductor does that stops in the middle of its work.
@@ -81,7 +81,7 @@ impl Stage {
 
     /// As [`Self::leave`], while its agent has the order to reboot the machine, for the sake of another order.
     pub async fn leave_told(&self, verb: Verb, change: impl FnOnce(&mut Node)) {
-        self.leave_so(change, true, OrderChange::Put(Order::new(verb, SystemClock.now()))).await;
+        self.leave_so(change, true, OrderChange::Put(PendingOrder::new(verb, SystemClock.now()))).await;
     }
 
     async fn leave_so(&self, change: impl FnOnce(&mut Node), is_told: bool, order: OrderChange) {

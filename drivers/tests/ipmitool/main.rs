@@ -28,6 +28,7 @@ use farrier_drivers::netboot::target::Defaults;
 use farrier_drivers::netboot::templates::Templates;
 use farrier_drivers::netboot::with_netboot;
 use farrier_engine::Conductor;
+use farrier_engine::records::Order;
 use farrier_engine::store::sqlite::SqliteStore;
 use serde_json::{Value, json};
 use simulator::{PASSWORD, Simulator, USER};
@@ -257,9 +258,9 @@ async fn c04_k22_the_operator_of_metal3_manages_and_adopts_a_host_by_ipmi() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    conductor.manage("metal3~host-0").await.unwrap();
+    conductor.order("metal3~host-0", Order::Manage).await.unwrap();
     reached(ProvisionState::Manageable).await;
-    conductor.adopt("metal3~host-0").await.unwrap();
+    conductor.order("metal3~host-0", Order::Adopt).await.unwrap();
     reached(ProvisionState::Active).await;
     conductor.set_maintenance("metal3~host-0", true, None).await.unwrap();
     conductor.remove_node("metal3~host-0").await.unwrap();

@@ -7,6 +7,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use farrier_conductor::model::InstanceInfo;
 use farrier_engine::Conductor;
+use farrier_engine::records::{self, Order};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -35,7 +36,13 @@ pub(super) async fn order(
     body: Bytes,
 ) -> Result<(StatusCode, Json<DeploymentOrdered>), Refusal> {
     let Deployment { instance_info, deploy_steps } = read_json(&body)?;
-    let ordered = conductor.deploy_with_steps(&id, instance_info, &deploy_steps).await;
-    let events_since = ordered.map_err(Refusal::of_verb)?;
+    let node = conductor.find(&id).await?.node.uuid;
+    let events_since = conductor.events().next_sequence(node);
+    let deployment = records::Deployment {
+        instance_info: Some(instance_info),
+        steps: deploy_steps,
+        ..records::Deployment::default()
+    };
+    conductor.order(&node.to_string(), Order::Deploy(deployment)).await.map_err(Refusal::of_verb)?;
     Ok((StatusCode::ACCEPTED, Json(DeploymentOrdered { events_since })))
 }

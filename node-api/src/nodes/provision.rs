@@ -10,7 +10,7 @@ use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
 use farrier_conductor::model::ProvisionState;
 use farrier_engine::Conductor;
-use farrier_engine::Error;
+use farrier_engine::records::{Deployment, Order, OrderedSteps, StepsOrder};
 use farrier_media::config_drive;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -133,6 +133,37 @@ impl ProvisionRequest {
         }
         Ok(())
     }
+
+    /// What is ordered, with the config drive as it is kept.
+    fn order(self, config_drive: Option<String>) -> Order {
+        let disable_ramdisk = self.disable_ramdisk.unwrap_or_default();
+        let runbook = self.runbook.map(OrderedSteps::Runbook);
+        let steps = |given: Option<Vec<Value>>| StepsOrder {
+            steps: runbook.unwrap_or_else(|| OrderedSteps::Given(given.unwrap_or_default())),
+            disable_ramdisk,
+        };
+        let deployment = |given: Option<Vec<Value>>| Deployment {
+            instance_info: None,
+            config_drive,
+            steps: given.unwrap_or_default(),
+        };
+        match self.target.as_str() {
+            "deleted" | "undeploy" => Order::Undeploy,
+            "manage" => Order::Manage,
+            "provide" => Order::Provide,
+            "clean" => Order::Clean(steps(self.clean_steps)),
+            "inspect" => Order::Inspect,
+            "service" => Order::Service(steps(self.service_steps)),
+            "rescue" => Order::Rescue { password: self.rescue_password.unwrap_or_default() },
+            "unrescue" => Order::Unrescue,
+            "adopt" => Order::Adopt,
+            "retry" => Order::Retry,
+            "abort" => Order::Abort,
+            "unhold" => Order::Unhold,
+            "rebuild" => Order::Rebuild(deployment(self.deploy_steps)),
+            _ => Order::Deploy(deployment(self.deploy_steps)),
+        }
+    }
 }
 
 /// `PUT /nodes/{node}/states/provision`
@@ -151,41 +182,10 @@ pub(super) async fn order(
         }
     }
     let drive = config_drive_of(request.configdrive.clone(), &asked)?;
-    carry_out(&conductor, &node.uuid.to_string(), request, drive).await.map_err(Refusal::of_verb)?;
+    let order = request.order(drive);
+    conductor.order(&node.uuid.to_string(), order).await.map_err(Refusal::of_verb)?;
     let [place, _] = links(&asked.url, &format!("nodes/{}/states", node.uuid));
     Ok((StatusCode::ACCEPTED, [(LOCATION, place.href)]))
-}
-
-async fn carry_out(
-    conductor: &Conductor,
-    id: &str,
-    request: ProvisionRequest,
-    config_drive: Option<String>,
-) -> Result<(), Error> {
-    let without_ramdisk = request.disable_ramdisk.unwrap_or_default();
-    let steps = |steps: Option<Vec<Value>>| steps.unwrap_or_default();
-    match request.target.as_str() {
-        "clean" if let Some(runbook) = &request.runbook => {
-            conductor.clean_by_runbook(id, runbook, without_ramdisk).await
-        }
-        "service" if let Some(runbook) = &request.runbook => {
-            conductor.service_by_runbook(id, runbook, without_ramdisk).await
-        }
-        "deleted" | "undeploy" => conductor.undeploy(id).await,
-        "manage" => conductor.manage(id).await,
-        "provide" => conductor.provide(id).await,
-        "clean" => conductor.clean(id, &steps(request.clean_steps), without_ramdisk).await,
-        "inspect" => conductor.inspect(id).await,
-        "service" => conductor.service(id, &steps(request.service_steps), without_ramdisk).await,
-        "rescue" => conductor.rescue(id, &request.rescue_password.unwrap_or_default()).await,
-        "unrescue" => conductor.unrescue(id).await,
-        "adopt" => conductor.adopt(id).await,
-        "retry" => conductor.retry(id).await,
-        "abort" => conductor.abort(id).await,
-        "unhold" => conductor.unhold(id).await,
-        "rebuild" => conductor.rebuild(id, config_drive, &steps(request.deploy_steps)).await,
-        _ => conductor.deploy_recorded(id, config_drive, &steps(request.deploy_steps)).await,
-    }
 }
 
 /// The config drive as it is kept: a text that agents take, made where its parts are given.

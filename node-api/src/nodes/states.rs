@@ -11,6 +11,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use farrier_conductor::model::PowerAction;
 use farrier_engine::Conductor;
+use farrier_engine::records::Order;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -73,6 +74,6 @@ pub(super) async fn power(
         asked.needs(SOFT, "a soft power action or a timeout")?;
     }
     let limit = request.timeout.map(|seconds| Duration::from_secs(seconds.get()));
-    conductor.set_power_within(&id, action, limit).await?;
+    conductor.order(&id, Order::Power { action, timeout: limit }).await?;
     Ok(StatusCode::ACCEPTED)
 }

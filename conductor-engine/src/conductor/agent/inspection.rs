@@ -44,7 +44,7 @@ impl Ramdisks {
         task.receive_inspection(report.data);
         let token = with_token.then(|| task.issue_token());
         let node = task.shown();
-        self.0.order(task, Verb::ContinueInspection, ConfigDrive::Keep).await?;
+        self.0.write_order(task, Verb::ContinueInspection, ConfigDrive::Keep).await?;
         Ok(LookupAnswer { node, token })
     }
 

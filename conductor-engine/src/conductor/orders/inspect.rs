@@ -9,13 +9,7 @@ use farrier_conductor::in_band;
 use farrier_conductor::model::Event;
 
 impl Conductor {
-    /// Orders that a machine is looked at. What its ramdisk says of the one before stays until it is done.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidState`](Error::Task), [`Interface`](Error::Task) when an interface cannot do its part, [`Error::Store`] when
-    /// somebody works on the node.
-    pub async fn inspect(&self, id: &str) -> Result<(), Error> {
+    pub(super) async fn inspect(&self, id: &str) -> Result<(), Error> {
         let mut task = self.begin_operation(id, Event::Inspect).await?;
         task.validate_power().await?;
         let inspect = self.services().inspect_interface(&task.node)?;
@@ -26,6 +20,6 @@ impl Conductor {
         if !task.is_switched_by_agent()? {
             task.end_session(SessionEnd::Inspection);
         }
-        self.order(task, Verb::Inspect, ConfigDrive::Keep).await
+        self.write_order(task, Verb::Inspect, ConfigDrive::Keep).await
     }
 }

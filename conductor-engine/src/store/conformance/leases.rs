@@ -1,7 +1,7 @@
 //! Leases.
 
 use super::{SECOND, node, session, terms, with_node};
-use crate::records::{Order, Verb};
+use crate::records::{PendingOrder, Verb};
 use crate::store::*;
 use farrier_conductor::model::{AgentSession, Event};
 use std::sync::Arc;
@@ -87,7 +87,7 @@ pub(super) async fn nodes_that_are_not_at_rest_or_ordered_are_found_when_nobody_
     let at = |seconds| OffsetDateTime::UNIX_EPOCH + SECOND * seconds;
     assert!(store.unattended(at(0)).await.unwrap().is_empty());
     let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
-    let order = OrderChange::Put(Order::new(Verb::PowerOff, at(0)));
+    let order = OrderChange::Put(PendingOrder::new(Verb::PowerOff, at(0)));
     store.write(&lease, &Change { order, ..Change::of(&first) }).await.unwrap();
     assert!(store.unattended(at(59)).await.unwrap().is_empty());
     assert_eq!(store.unattended(at(60)).await.unwrap(), [first.uuid]);

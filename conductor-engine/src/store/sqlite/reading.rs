@@ -1,6 +1,6 @@
 //! Reads records. None of this takes a lock.
 
-use crate::records::{Order, Verb};
+use crate::records::{PendingOrder, Verb};
 use crate::store::columns::{Column, SESSION, join, micros, time_of, value};
 use crate::store::selection::{Kind, NODE};
 use crate::store::sqlite::{Outcome, bind};
@@ -224,10 +224,10 @@ fn record_of(rows: &[SqliteRow]) -> Outcome<Record> {
     })
 }
 
-fn order_of(row: &SqliteRow) -> Outcome<Option<Order>> {
+fn order_of(row: &SqliteRow) -> Outcome<Option<PendingOrder>> {
     let Some(verb) = row.try_get::<Option<&str>, _>("verb")?.and_then(Verb::named) else { return Ok(None) };
     let ordered_at = time_of(row.try_get("ordered_at")?).unwrap_or(OffsetDateTime::UNIX_EPOCH);
-    Ok(Some(Order { verb, ordered_at, attempts: row.try_get("attempts")? }))
+    Ok(Some(PendingOrder { verb, ordered_at, attempts: row.try_get("attempts")? }))
 }
 
 fn columns(row: &SqliteRow, names: &[(&'static str, Kind)]) -> Outcome<Vec<(&'static str, Column)>> {

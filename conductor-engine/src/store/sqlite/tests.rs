@@ -1,4 +1,4 @@
-use crate::records::{Order, Verb};
+use crate::records::{PendingOrder, Verb};
 use crate::store::conformance::conformance;
 use crate::store::sqlite::*;
 use crate::store::{ConfigDrive, OrderChange, SessionChange};
@@ -60,7 +60,7 @@ async fn records_are_found_again_after_the_file_was_closed() {
     let file = folder.path().join("nodes.sqlite");
     let mut first = node("first", &["52:54:00:00:00:02", "52:54:00:00:00:01"]);
     let session = session("secret");
-    let order = Order::new(Verb::Deploy, OffsetDateTime::UNIX_EPOCH + SECOND);
+    let order = PendingOrder::new(Verb::Deploy, OffsetDateTime::UNIX_EPOCH + SECOND);
     {
         let store = SqliteStore::open(&file).await.unwrap();
         store.create(&first).await.unwrap();

@@ -14,6 +14,7 @@ use farrier_conductor::model::{
     StepKind,
 };
 use farrier_conductor::{Drivers, HardwareType};
+use farrier_engine::records::Order;
 use farrier_engine::store::{Change, NodeStore, SessionChange, Terms};
 use farrier_node_api::reference::{EXTENSIONS, ROUTES};
 use reqwest::Method;
@@ -304,7 +305,7 @@ async fn n24_no_answer_shows_a_secret_to_whoever_may_not_see_it() {
     std::fs::write(&console, said).unwrap();
     let mut image = crate::stand_ins::stage::image();
     image.extend(Map::from_iter([("configdrive".to_owned(), json!(secret("configdrive")))]));
-    stage.conductor.deploy("n1", InstanceInfo(image.0)).await.unwrap();
+    stage.conductor.order("n1", Order::deploy(InstanceInfo(image.0))).await.unwrap();
     stage.wait_for(ProvisionState::DeployWait).await;
     mark(&stage).await;
     stage.conductor.events().push(uuid, EventKind::Failed { error: line("event") });

@@ -8,6 +8,7 @@ use farrier_conductor::interfaces::{ConsoleAccess, ConsoleInterface, Interface, 
 use farrier_conductor::model::Node;
 use farrier_conductor::{Drivers, HardwareType};
 use farrier_engine::Conductor;
+use farrier_engine::records::Order;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -120,7 +121,7 @@ async fn a_console_stays_open_for_the_next_conductor_until_it_is_closed() {
 
     switch(false).await;
     told.is(&["start", "root\r", "stop"]).await;
-    stage.conductor.delete_node("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Delete).await.unwrap();
     stage.gone("n1").await;
     told.is(&["start", "root\r", "stop", "forget"]).await;
 }

@@ -7,6 +7,7 @@ use crate::stand_ins::stage::{PATIENCE, Stage, fault, image, new_node};
 use farrier_conductor::PowerAction;
 use farrier_conductor::model::{BootDevice, DriverInfo, NewNode, Node, PowerState, ProvisionState};
 use farrier_engine::Error;
+use farrier_engine::records::Order;
 use farrier_engine::store::NodeStore;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
@@ -18,7 +19,7 @@ async fn put(stage: &Stage, node: &str, body: Value) -> reqwest::Response {
 
 /// The node after an order.
 async fn after(stage: &Stage, action: PowerAction, limit: Option<Duration>) -> Node {
-    stage.conductor.set_power_within("n1", action, limit).await.unwrap();
+    stage.conductor.order("n1", Order::Power { action, timeout: limit }).await.unwrap();
     let node = stage.idle().await;
     assert_eq!((node.target_power_state, node.driver_internal_info.power_action_timeout), (None, None));
     node
@@ -156,7 +157,7 @@ async fn k25_a_machine_that_must_never_be_powered_off_is_reset_in_place_of_that(
         .await;
     let refused = put(&stage, "n1", json!({"target": "rebooting"})).await;
     assert!(fault(refused).await.contains("disable_power_off needs"));
-    let refused = stage.conductor.deploy("n1", image()).await.unwrap_err().to_string();
+    let refused = stage.conductor.order("n1", Order::deploy(image())).await.unwrap_err().to_string();
     assert!(refused.contains("disable_power_off needs"), "{refused}");
 }
 
@@ -165,17 +166,17 @@ async fn k25_a_machine_that_must_never_be_powered_off_is_reset_in_place_of_that(
 async fn a_machine_that_must_never_be_powered_off_is_cleaned_deployed_rescued_and_undeployed() {
     let stage = never_off(Script::default()).await;
     stage.manageable().await;
-    stage.conductor.provide("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Provide).await.unwrap();
     stage.wait_for(ProvisionState::Available).await;
     stage.deploy().await;
     stage.wait_for(ProvisionState::Active).await;
     let told: Vec<_> = stage.script().accepted.iter().map(|(name, _)| name.clone()).collect();
     assert_eq!(told[told.len() - 2..], ["standby.sync", "system.lockdown"]);
-    stage.conductor.rescue("n1", "oats").await.unwrap();
+    stage.conductor.order("n1", Order::rescue("oats")).await.unwrap();
     stage.wait_for(ProvisionState::Rescue).await;
-    stage.conductor.unrescue("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Unrescue).await.unwrap();
     stage.wait_for(ProvisionState::Active).await;
-    stage.conductor.undeploy("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Undeploy).await.unwrap();
     let node = stage.wait_for(ProvisionState::Available).await;
     assert_eq!((node.last_error, node.power_state), (None, Some(PowerState::On)));
     assert_eq!(stage.machine.offs(), 0);
@@ -216,7 +217,12 @@ async fn e10_the_last_heartbeat_before_an_operators_reboot_is_not_taken_for_one_
     let goes_down = stage.machine.power_off.lock().await;
     let told = stage.machine.told_to_go_off.notified();
     // Whoever watches over the wait has the node now and then.
-    while stage.conductor.set_power_within("n1", PowerAction::Reboot, None).await.is_err() {
+    while stage
+        .conductor
+        .order("n1", Order::Power { action: PowerAction::Reboot, timeout: None })
+        .await
+        .is_err()
+    {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     // The agent of before calls while its machine goes down.
@@ -231,7 +237,7 @@ async fn c27_looking_into_virtual_drives_needs_no_lease() {
     let stage = Stage::new(Script::default()).await;
     after(&stage, PowerAction::On, None).await;
     let goes_down = stage.machine.power_off.lock().await;
-    stage.conductor.set_power_within("n1", PowerAction::Off, None).await.unwrap();
+    stage.conductor.order("n1", Order::Power { action: PowerAction::Off, timeout: None }).await.unwrap();
     let looked = stage.conductor.machines().virtual_media("n1").await;
     assert!(!matches!(looked, Err(Error::Store(_))), "{looked:?}");
     let filled =

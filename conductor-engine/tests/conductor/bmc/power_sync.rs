@@ -6,6 +6,7 @@ use farrier_conductor::interfaces::{BootContext, BootInterface, Interface, Inter
 use farrier_conductor::model::{Fault, InitialState, NewNode, Node, PowerState, ProvisionState};
 use farrier_conductor::{Drivers, HardwareType, Settings};
 use farrier_engine::Conductor;
+use farrier_engine::records::Order;
 use farrier_engine::store::sqlite::SqliteStore;
 use farrier_engine::store::{Change, NodeStore, Store, Terms};
 use farrier_media::KernelParameters;
@@ -400,9 +401,9 @@ async fn c22_a_bmc_that_hangs_is_given_up_and_leaves_its_node_free() {
         ..new_node("new", "52:54:00:00:02:01")
     };
     site.conductor.create_node(new).await.unwrap();
-    site.conductor.manage("new").await.unwrap();
+    site.conductor.order("new", Order::Manage).await.unwrap();
     let node = site.until("new", |node| node.last_error.is_some()).await;
     assert_eq!(node.provision_state, ProvisionState::Enroll);
     assert!(node.last_error.unwrap().contains("did not tell the power state within 0.05 s"));
-    site.conductor.delete_node("new").await.unwrap();
+    site.conductor.order("new", Order::Delete).await.unwrap();
 }

@@ -6,6 +6,7 @@ use crate::stand_ins::stage::Stage;
 use farrier_conductor::model::Erasure;
 use farrier_conductor::model::{Fault, Node, ProvisionState};
 use farrier_engine::evidence::erasing::Signed;
+use farrier_engine::records::Order;
 use serde_json::{Value, json};
 
 fn proving(disks: &[&str]) -> Script {
@@ -14,7 +15,7 @@ fn proving(disks: &[&str]) -> Script {
 
 async fn provide(stage: &Stage) {
     stage.manageable().await;
-    stage.conductor.provide("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Provide).await.unwrap();
 }
 
 fn mark(node: &Node) -> Erasure {
@@ -63,7 +64,7 @@ async fn the_last_cleaning_proves_the_disks_erased_until_the_next_instance_comes
     // What was proven before the instance stays on record, until the next cleaning begins.
     assert_eq!(certificates(&stage).await["certificates"], told["certificates"]);
     stage.change(|script| script.proof = Proof::of(&["S3"]));
-    stage.conductor.undeploy("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Undeploy).await.unwrap();
     let node = stage.wait_for(ProvisionState::Available).await;
     assert_eq!(mark(&node).to_string(), "proven: S3 erased");
     assert_eq!(certificates(&stage).await["certificates"].as_array().unwrap().len(), 4);

@@ -3,6 +3,7 @@
 use crate::stand_ins::agent::Script;
 use crate::stand_ins::stage::{Stage, fault, image, new_node};
 use farrier_conductor::model::{InterfaceKind, Node, NodeInterfaces, ProvisionState};
+use farrier_engine::records::{Deployment, Order};
 use reqwest::Response;
 use serde_json::{Value, json};
 
@@ -76,7 +77,17 @@ async fn volumes_are_made_by_a_deploy_step() {
     let deploy = async |config: Value| {
         let step = json!({"interface": "raid", "step": "apply_configuration", "args": {"raid_config": config},
             "priority": 90});
-        stage.conductor.deploy_with_steps("n1", image(), &[step]).await
+        stage
+            .conductor
+            .order(
+                "n1",
+                Order::Deploy(Deployment {
+                    instance_info: Some(image()),
+                    steps: vec![step],
+                    ..Deployment::default()
+                }),
+            )
+            .await
     };
     let refused = deploy(json!({"logical_disks": [{"size_gb": 0, "raid_level": "1"}]})).await.unwrap_err();
     assert!(refused.to_string().contains("raid_config: volume 1: size_gb must be"), "{refused}");
@@ -126,10 +137,10 @@ async fn a_node_without_raid_has_no_such_steps() {
     let text = fault(refused).await;
     assert_eq!(text, "raid is not supported; choose another raid_interface for the node");
 
-    stage.conductor.manage("plain").await.unwrap();
+    stage.conductor.order("plain", Order::Manage).await.unwrap();
     stage.named("plain", ProvisionState::Manageable).await;
     let steps = [json!({"interface": "raid", "step": "delete_configuration"})];
-    stage.conductor.clean("plain", &steps, false).await.unwrap();
+    stage.conductor.order("plain", Order::clean(&steps)).await.unwrap();
     let error = stage.named("plain", ProvisionState::CleanFailed).await.last_error.unwrap();
     assert!(error.contains("raid.delete_configuration is unknown"), "{error}");
 }

@@ -4,6 +4,7 @@ use super::site::{Life, Site, assert_begun_once, for_each, gates, killed_at, man
 use crate::stand_ins::agent::Script;
 use crate::stand_ins::agent::signing::Proof;
 use farrier_conductor::model::{PowerState, ProvisionState};
+use farrier_engine::records::Order;
 use farrier_engine::store::EvidenceStore;
 
 /// `kill -9` after every single write of an automated cleaning with a reboot: the node is clean, or it says that it is
@@ -12,7 +13,7 @@ use farrier_engine::store::EvidenceStore;
 fn a_conductor_that_is_killed_after_any_write_of_a_cleaning_gives_no_node_away_uncleaned() {
     let provide = |life: &Life| {
         let conductor = life.conductor.clone();
-        life.runtime.spawn(async move { conductor.provide("n1").await });
+        life.runtime.spawn(async move { conductor.order("n1", Order::Provide).await });
     };
     let total = writes_of(two_steps(), manage, provide);
     assert!(total > 12, "{total}");
@@ -44,7 +45,7 @@ fn a_conductor_that_is_killed_after_any_write_of_a_cleaning_loses_no_certificate
     let script = || Script { proof: Proof::of(&["S1"]), ..Script::default() };
     let provide = |life: &Life| {
         let conductor = life.conductor.clone();
-        life.runtime.spawn(async move { conductor.provide("n1").await });
+        life.runtime.spawn(async move { conductor.order("n1", Order::Provide).await });
     };
     let total = writes_of(script(), manage, provide);
     let ends = for_each(gates(total - 1), |gate| {
@@ -78,7 +79,7 @@ fn a_conductor_that_is_killed_after_any_write_of_a_retry_gives_no_node_away_uncl
     let failed = |site: &Site, life: &Life| {
         site.machine.script.lock().unwrap().write_fails = Some("worn out".into());
         manage(site, life);
-        life.runtime.block_on(life.conductor.provide("n1")).unwrap();
+        life.runtime.block_on(life.conductor.order("n1", Order::Provide)).unwrap();
         site.until(|record| {
             record.node.provision_state == ProvisionState::CleanFailed && record.node.reservation.is_none()
         });
@@ -88,7 +89,7 @@ fn a_conductor_that_is_killed_after_any_write_of_a_retry_gives_no_node_away_uncl
     };
     let retry = |life: &Life| {
         let conductor = life.conductor.clone();
-        life.runtime.spawn(async move { conductor.retry("n1").await });
+        life.runtime.spawn(async move { conductor.order("n1", Order::Retry).await });
     };
     let total = writes_of(two_steps(), failed, retry);
     assert!(total > 8, "{total}");
@@ -117,7 +118,7 @@ fn a_conductor_that_is_killed_after_any_write_of_a_retry_gives_no_node_away_uncl
 fn a_conductor_that_is_killed_after_any_write_of_an_inspection_finds_all_or_nothing() {
     let inspect = |life: &Life| {
         let conductor = life.conductor.clone();
-        life.runtime.spawn(async move { conductor.inspect("n1").await });
+        life.runtime.spawn(async move { conductor.order("n1", Order::Inspect).await });
     };
     let total = writes_of(Script::default(), manage, inspect);
     assert!(total > 6, "{total}");

@@ -5,6 +5,7 @@ use crate::stand_ins::agent::Script;
 use crate::stand_ins::gate::Gate;
 use crate::stand_ins::machine::Boot;
 use farrier_conductor::model::{PowerState, ProvisionState};
+use farrier_engine::records::Order;
 use serde_json::json;
 
 fn writes_of_a_deployment(script: Script) -> usize {
@@ -56,7 +57,7 @@ fn order_in_memory(life: &Life) {
     let conductor = life.conductor.clone();
     let info = json!({"boot_iso": "http://192.0.2.5/live.iso", "deploy_interface": "autodetect"});
     let info = serde_json::from_value(info).unwrap();
-    life.runtime.spawn(async move { conductor.deploy("n1", info).await.map(drop) });
+    life.runtime.spawn(async move { conductor.order("n1", Order::deploy(info)).await });
 }
 
 #[test]
@@ -101,7 +102,7 @@ fn a_conductor_that_is_killed_while_a_deployment_fails_leaves_no_machine_on() {
 fn a_conductor_that_is_killed_while_it_undeploys_leaves_no_machine_on() {
     let undeploy = |life: &Life| {
         let conductor = life.conductor.clone();
-        life.runtime.spawn(async move { conductor.undeploy("n1").await });
+        life.runtime.spawn(async move { conductor.order("n1", Order::Undeploy).await });
     };
     // The lease, the order, the end of the session: the next write is the last.
     let ends: Vec<_> =
@@ -130,7 +131,7 @@ fn f39_a_conductor_that_is_killed_while_an_agent_that_stayed_deploys_forgets_no_
             node.driver_info.insert("fast_track".to_owned(), true.into());
         });
         manage(site, life);
-        life.runtime.block_on(life.conductor.provide("n1")).unwrap();
+        life.runtime.block_on(life.conductor.order("n1", Order::Provide)).unwrap();
         let node = site.at_rest().node;
         assert_eq!((node.provision_state, site.power()), (ProvisionState::Available, PowerState::On));
         let mut script = site.machine.script.lock().unwrap();

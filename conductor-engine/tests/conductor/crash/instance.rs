@@ -6,6 +6,7 @@ use super::site::{
 use crate::stand_ins::agent::Script;
 use crate::stand_ins::machine::Boot;
 use farrier_conductor::model::{PowerState, ProvisionState};
+use farrier_engine::records::Order;
 use serde_json::json;
 
 /// By which rescue systems are entered.
@@ -17,7 +18,7 @@ fn a_conductor_that_is_killed_after_any_write_of_a_service_loses_no_instance() {
     let service = |life: &Life| {
         let conductor = life.conductor.clone();
         let steps = ["first", "second"].map(|step| json!({"interface": "deploy", "step": step}));
-        life.runtime.spawn(async move { conductor.service("n1", &steps, false).await });
+        life.runtime.spawn(async move { conductor.order("n1", Order::service(&steps)).await });
     };
     let total = writes_of(two_steps(), activate, service);
     assert!(total > 12, "{total}");
@@ -52,7 +53,7 @@ fn a_conductor_that_is_killed_after_any_write_of_a_service_loses_no_instance() {
 fn a_conductor_that_is_killed_while_it_adopts_does_not_switch_the_machine() {
     let adopt = |life: &Life| {
         let conductor = life.conductor.clone();
-        life.runtime.spawn(async move { conductor.adopt("n1").await });
+        life.runtime.spawn(async move { conductor.order("n1", Order::Adopt).await });
     };
     for gate in gates(3) {
         let (site, node) = killed_at(Script::default(), gate, manage, adopt);
@@ -65,7 +66,7 @@ fn a_conductor_that_is_killed_while_it_adopts_does_not_switch_the_machine() {
 
 fn order_rescue(life: &Life) {
     let conductor = life.conductor.clone();
-    life.runtime.spawn(async move { conductor.rescue("n1", PASSWORD).await });
+    life.runtime.spawn(async move { conductor.order("n1", Order::rescue(PASSWORD)).await });
 }
 
 /// `kill -9` after every single write of a rescue: its system can be entered, or the node says that it cannot.
@@ -113,7 +114,7 @@ fn a_conductor_that_is_killed_after_any_write_of_an_unrescue_starts_the_instance
     };
     let unrescue = |life: &Life| {
         let conductor = life.conductor.clone();
-        life.runtime.spawn(async move { conductor.unrescue("n1").await });
+        life.runtime.spawn(async move { conductor.order("n1", Order::Unrescue).await });
     };
     let total = writes_of(Script::default(), rescued, unrescue);
     for_each(gates(total - 1), |gate| {

@@ -5,6 +5,7 @@ use crate::stand_ins::agent::Script;
 use crate::stand_ins::gate::Gate;
 use farrier_conductor::PowerAction;
 use farrier_conductor::model::{PowerState, ProvisionState};
+use farrier_engine::records::Order;
 use serde_json::json;
 use std::time::Duration;
 
@@ -14,14 +15,14 @@ fn f65_a_conductor_that_is_killed_while_it_aborts_ends_in_the_failed_state() {
     let clean = |site: &Site, life: &Life| {
         manage(site, life);
         let steps = [json!({"interface": "power", "step": "hold"})];
-        life.runtime.block_on(life.conductor.clean("n1", &steps, false)).unwrap();
+        life.runtime.block_on(life.conductor.order("n1", Order::clean(&steps))).unwrap();
         site.until(|record| {
             record.node.provision_state == ProvisionState::CleanHold && record.node.reservation.is_none()
         });
     };
     let abort = |life: &Life| {
         let conductor = life.conductor.clone();
-        life.runtime.spawn(async move { conductor.abort("n1").await });
+        life.runtime.spawn(async move { conductor.order("n1", Order::Abort).await });
     };
     // The lease, the order, the end of the session: the next write is the last.
     for gate in gates(3) {
@@ -45,7 +46,7 @@ fn a_conductor_that_is_killed_while_it_reboots_a_machine_leaves_it_on() {
 fn killed_while_it_reboots(action: PowerAction) {
     let reboot = move |life: &Life| {
         let conductor = life.conductor.clone();
-        life.runtime.spawn(async move { conductor.set_power("n1", action).await });
+        life.runtime.spawn(async move { conductor.order("n1", Order::power(action)).await });
     };
     for gate in gates(3) {
         let (site, node) = killed_at(Script::default(), gate, |_, _| {}, reboot);

@@ -9,6 +9,7 @@ use farrier_conductor::agent::AgentSettings;
 use farrier_conductor::model::clock::{Clock, SystemClock};
 use farrier_conductor::model::{Activity, Node, PowerState, ProvisionState};
 use farrier_engine::Conductor;
+use farrier_engine::records::Order;
 use farrier_engine::store::sqlite::SqliteStore;
 use farrier_engine::store::{Change, NodeStore, Record, Store, Terms};
 use farrier_node_api::ramdisk::ramdisk_router;
@@ -133,7 +134,7 @@ impl Life {
     /// Orders a deployment, and does not wait for the answer.
     pub fn order(&self) {
         let conductor = self.conductor.clone();
-        self.runtime.spawn(async move { conductor.deploy("n1", image()).await.map(drop) });
+        self.runtime.spawn(async move { conductor.order("n1", Order::deploy(image())).await });
     }
 
     /// Waits until the gate stops this, or nothing happens any more: how many writes an order takes depends on how busy
@@ -253,7 +254,7 @@ pub fn two_steps() -> Script {
 }
 
 pub fn manage(site: &Site, life: &Life) {
-    life.runtime.block_on(life.conductor.manage("n1")).unwrap();
+    life.runtime.block_on(life.conductor.order("n1", Order::Manage)).unwrap();
     site.until(|record| record.node.reservation.is_none());
 }
 

@@ -10,6 +10,7 @@ use farrier_conductor::interfaces::{BootNeed, Interface, InterfaceError, Outcome
 use farrier_conductor::model::{InstanceInfo, Node, PlannedStep, PowerState, ProvisionState, StepKind};
 use farrier_conductor::plan::KnownStep;
 use farrier_conductor::{Drivers, Error, HardwareType, Task};
+use farrier_engine::records::Order;
 use farrier_protocol::command::{CommandResult, CommandStatus};
 use serde_json::json;
 
@@ -112,7 +113,7 @@ fn with(mut info: InstanceInfo, key: &str, value: &str) -> InstanceInfo {
 async fn an_interface_that_does_everything_in_one_step_is_driven_by_heartbeats() {
     let stage = Stage::composed(Script::default(), "any", with_custom).await;
     let info = with(image(), "deploy_interface", "in-one-step");
-    stage.conductor.deploy("n1", info).await.unwrap();
+    stage.conductor.order("n1", Order::deploy(info)).await.unwrap();
     let node = stage.wait_for(ProvisionState::Active).await;
     assert_eq!((node.power_state, node.last_error), (Some(PowerState::On), None));
     let accepted = stage.machine.script.lock().unwrap().accepted.clone();
@@ -121,7 +122,7 @@ async fn an_interface_that_does_everything_in_one_step_is_driven_by_heartbeats()
     assert!(matches!(&stage.machine.power_ons()[..], [Some(Boot::Ramdisk(_)), Some(Boot::Disk)]));
 
     // The next instance has the interface of the node again.
-    stage.conductor.undeploy("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Undeploy).await.unwrap();
     stage.wait_for(ProvisionState::Available).await;
     stage.deploy().await;
     stage.wait_for(ProvisionState::Active).await;
@@ -141,10 +142,10 @@ async fn f39_an_interface_that_does_everything_in_one_step_is_driven_by_an_agent
     stage.manageable().await;
     stage.clean(json!([{"interface": "deploy", "step": "erase_devices"}])).await;
     stage.wait_for(ProvisionState::Manageable).await;
-    stage.conductor.provide("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Provide).await.unwrap();
     stage.wait_for(ProvisionState::Available).await;
     let info = with(image(), "deploy_interface", "in-one-step");
-    stage.conductor.deploy("n1", info).await.unwrap();
+    stage.conductor.order("n1", Order::deploy(info)).await.unwrap();
     let node = stage.wait_for(ProvisionState::Active).await;
     assert_eq!(node.last_error, None);
     let accepted = stage.script().accepted;
@@ -157,7 +158,7 @@ async fn what_fails_in_a_hook_fails_the_deployment_with_the_agents_words() {
     let script = Script { write_fails: Some("no space left on /dev/vda".into()), ..Script::default() };
     let stage = Stage::composed(script, "any", with_custom).await;
     let info = with(image(), "deploy_interface", "in-one-step");
-    stage.conductor.deploy("n1", info).await.unwrap();
+    stage.conductor.order("n1", Order::deploy(info)).await.unwrap();
     let node = stage.wait_for(ProvisionState::DeployFailed).await;
     let error = node.last_error.unwrap();
     assert!(error.starts_with("deploy step deploy failed: ") && error.contains("no space left"), "{error}");
@@ -173,16 +174,23 @@ async fn an_interface_that_boots_nothing_needs_no_boot_interface() {
         told["deploy"],
         json!({"result": false, "reason": "disk_is_written: is missing; write the disk first"})
     );
-    let refused = stage.conductor.deploy("n1", image()).await.unwrap_err().to_string();
+    let refused = stage.conductor.order("n1", Order::deploy(image())).await.unwrap_err().to_string();
     assert_eq!(refused, "disk_is_written: is missing; write the disk first");
-    let refused =
-        stage.conductor.deploy("n1", with(image(), "deploy_interface", "direct")).await.unwrap_err();
+    let refused = stage
+        .conductor
+        .order("n1", Order::deploy(with(image(), "deploy_interface", "direct")))
+        .await
+        .unwrap_err();
     assert!(refused.to_string().contains("\"direct\" does not work for hardware type \"bare\""), "{refused}");
 
-    stage.conductor.deploy("n1", with(InstanceInfo::default(), "disk_is_written", "yes")).await.unwrap();
+    stage
+        .conductor
+        .order("n1", Order::deploy(with(InstanceInfo::default(), "disk_is_written", "yes")))
+        .await
+        .unwrap();
     stage.wait_for(ProvisionState::Active).await;
     assert_eq!(stage.machine.power_ons(), [None]);
-    stage.conductor.undeploy("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Undeploy).await.unwrap();
     stage.idle().await;
     assert_eq!(stage.machine.state.lock().unwrap().power, PowerState::Off);
 }

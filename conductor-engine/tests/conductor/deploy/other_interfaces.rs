@@ -6,6 +6,7 @@ use crate::stand_ins::operator::{ask, get, set};
 use crate::stand_ins::stage::{Stage, fault};
 use farrier_conductor::PowerAction;
 use farrier_conductor::model::{PowerState, ProvisionState, RamdiskInstance};
+use farrier_engine::records::Order;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
@@ -81,7 +82,7 @@ async fn a_ramdisk_is_an_instance_and_no_agent_is_asked_for_anything() {
     assert_eq!(stage.machine.power_ons(), std::slice::from_ref(&booted));
     // It starts so at every power-on.
     for action in [PowerAction::Off, PowerAction::On] {
-        stage.conductor.set_power("n1", action).await.unwrap();
+        stage.conductor.order("n1", Order::power(action)).await.unwrap();
         stage.idle().await;
     }
     assert_eq!(stage.machine.power_ons(), [booted.clone(), booted]);

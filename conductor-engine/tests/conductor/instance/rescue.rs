@@ -10,6 +10,7 @@ use farrier_conductor::model::PasswordHashAlgorithm;
 use farrier_conductor::model::{Fault, Node, PowerState, ProvisionState};
 use farrier_conductor::{HardwareType, Settings};
 use farrier_engine::Error;
+use farrier_engine::records::Order;
 use farrier_engine::store::NodeStore;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
@@ -25,7 +26,7 @@ async fn active(stage: Stage) -> Stage {
 
 async fn rescued(script: Script) -> Stage {
     let stage = active(Stage::new(script).await).await;
-    stage.conductor.rescue("n1", PASSWORD).await.unwrap();
+    stage.conductor.order("n1", Order::rescue(PASSWORD)).await.unwrap();
     stage.wait_for(ProvisionState::Rescue).await;
     stage
 }
@@ -51,7 +52,7 @@ async fn a_machine_is_rescued_with_a_hashed_password_and_gets_its_instance_back(
         let change = |settings: &mut Settings| settings.rescue_password_hash_algorithm = algorithm;
         let stage = active(Stage::with(Script::default(), change).await).await;
         let instance = stage.node().await.instance_info;
-        stage.conductor.rescue("n1", PASSWORD).await.unwrap();
+        stage.conductor.order("n1", Order::rescue(PASSWORD)).await.unwrap();
         let waiting = serde_json::to_string(&stage.node().await).unwrap();
         assert!(
             !waiting.contains("$5$") && !waiting.contains("$6$") && !waiting.contains("oats"),
@@ -66,7 +67,7 @@ async fn a_machine_is_rescued_with_a_hashed_password_and_gets_its_instance_back(
         let record = stage.store.by_name("n1").await.unwrap().unwrap();
         assert_eq!((record.session.agent_url, record.order), (None, None));
 
-        stage.conductor.unrescue("n1").await.unwrap();
+        stage.conductor.order("n1", Order::Unrescue).await.unwrap();
         let node = stage.wait_for(ProvisionState::Active).await;
         assert_eq!(
             (node.last_error, node.power_state, node.instance_info),
@@ -88,7 +89,7 @@ async fn a_rescue_whose_answer_gets_lost_begins_anew_and_is_given_up_after_some_
     assert_eq!(stage.machine.power_ons().len(), 5);
 
     stage.change(|script| script.loses_rescue_answers = u32::MAX);
-    stage.conductor.rescue("n1", PASSWORD).await.unwrap();
+    stage.conductor.order("n1", Order::rescue(PASSWORD)).await.unwrap();
     let node = stage.wait_for(ProvisionState::RescueFailed).await;
     assert!(node.last_error.unwrap().contains("cannot be reached"));
     assert_eq!(stage.machine.power_ons().len(), 5 + 4);
@@ -104,7 +105,7 @@ async fn e01_a_rescue_waits_for_an_agent_that_cannot_be_reached_until_its_deadli
     };
     let stage = active(Stage::with(Script::default(), change).await).await;
     stage.change(|script| script.deaf = true);
-    stage.conductor.rescue("n1", PASSWORD).await.unwrap();
+    stage.conductor.order("n1", Order::rescue(PASSWORD)).await.unwrap();
     stage.wait_for(ProvisionState::RescueWait).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(stage.node().await.provision_state, ProvisionState::RescueWait);
@@ -115,7 +116,7 @@ async fn e01_a_rescue_waits_for_an_agent_that_cannot_be_reached_until_its_deadli
 
     stage.change(|script| script.deaf = true);
     let begun = Instant::now();
-    stage.conductor.rescue("n1", PASSWORD).await.unwrap();
+    stage.conductor.order("n1", Order::rescue(PASSWORD)).await.unwrap();
     let error = stage.wait_for(ProvisionState::RescueFailed).await.last_error.unwrap();
     assert!(begun.elapsed() >= Duration::from_secs(5), "{error}");
     assert!(error.contains("cannot be reached") && error.contains("was silent for 5 s"), "{error}");
@@ -126,22 +127,22 @@ async fn e01_a_rescue_waits_for_an_agent_that_cannot_be_reached_until_its_deadli
 async fn f64_a_failed_rescue_is_told_in_the_agents_words_and_can_be_ended_or_ordered_again() {
     let stage = active(Stage::new(Script::default()).await).await;
     stage.change(|script| script.rescue_fails = Some("no login service".into()));
-    stage.conductor.rescue("n1", PASSWORD).await.unwrap();
+    stage.conductor.order("n1", Order::rescue(PASSWORD)).await.unwrap();
     let node = stage.wait_for(ProvisionState::RescueFailed).await;
     assert_eq!(
         (node.last_error.as_deref(), node.power_state),
         (Some("no login service"), Some(PowerState::Off))
     );
     assert_forgotten(&stage).await;
-    stage.conductor.unrescue("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Unrescue).await.unwrap();
     let node = stage.wait_for(ProvisionState::Active).await;
     assert_eq!((node.last_error, stage.machine.power_ons().pop().flatten()), (None, Some(Boot::Disk)));
     stage.change(|script| script.rescue_fails = None);
-    stage.conductor.rescue("n1", PASSWORD).await.unwrap();
+    stage.conductor.order("n1", Order::rescue(PASSWORD)).await.unwrap();
     stage.wait_for(ProvisionState::Rescue).await;
     // Another one takes the place of the first.
     let first = hash(&stage);
-    stage.conductor.rescue("n1", "hay").await.unwrap();
+    stage.conductor.order("n1", Order::rescue("hay")).await.unwrap();
     stage.wait_for(ProvisionState::Rescue).await;
     assert_ne!(first, hash(&stage));
 }
@@ -150,21 +151,21 @@ async fn f64_a_failed_rescue_is_told_in_the_agents_words_and_can_be_ended_or_ord
 async fn f65_a_rescue_that_waits_is_aborted_at_once() {
     let stage = active(Stage::new(Script::default()).await).await;
     stage.change(|script| script.silent = true);
-    stage.conductor.rescue("n1", PASSWORD).await.unwrap();
+    stage.conductor.order("n1", Order::rescue(PASSWORD)).await.unwrap();
     stage.wait_for(ProvisionState::RescueWait).await;
-    stage.conductor.abort("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Abort).await.unwrap();
     let node = stage.wait_for(ProvisionState::RescueFailed).await;
     assert_eq!(node.last_error.as_deref(), Some("rescue aborted by request"));
     assert_eq!((node.maintenance, node.power_state), (false, Some(PowerState::Off)));
     assert_forgotten(&stage).await;
-    stage.conductor.unrescue("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Unrescue).await.unwrap();
     stage.wait_for(ProvisionState::Active).await;
 }
 
 #[tokio::test]
 async fn a_rescued_instance_can_be_removed() {
     let stage = rescued(Script::default()).await;
-    stage.conductor.undeploy("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Undeploy).await.unwrap();
     let node = stage.wait_for(ProvisionState::Available).await;
     assert_eq!((node.last_error, node.instance_info.is_empty()), (None, true));
     assert_eq!(stage.machine.state.lock().unwrap().power, PowerState::Off);
@@ -180,9 +181,9 @@ async fn what_cannot_be_rescued_is_refused_at_once() {
         .await,
     )
     .await;
-    let refused = stage.conductor.rescue("n1", PASSWORD).await.unwrap_err().to_string();
+    let refused = stage.conductor.order("n1", Order::rescue(PASSWORD)).await.unwrap_err().to_string();
     assert_eq!(refused, "rescue is not supported; choose another rescue_interface for the node");
-    let refused = stage.conductor.rescue("n1", "").await;
+    let refused = stage.conductor.order("n1", Order::rescue("")).await;
     assert!(matches!(refused, Err(Error::Task(TaskError::Invalid { .. }))), "{refused:?}");
     assert_eq!(stage.idle().await.provision_state, ProvisionState::Active);
     assert_forgotten(&stage).await;
@@ -239,24 +240,24 @@ async fn a_rescue_is_on_its_own_network_and_one_whose_abort_fails_is_its_operato
     .await;
     let noted = || std::mem::take(&mut sticky.0.lock().unwrap().1);
     noted();
-    stage.conductor.rescue("n1", PASSWORD).await.unwrap();
+    stage.conductor.order("n1", Order::rescue(PASSWORD)).await.unwrap();
     stage.wait_for(ProvisionState::Rescue).await;
     let to_rescue = ["unconfigure tenant", "add Rescuing", "remove Rescuing", "configure tenant"];
     assert_eq!(noted(), to_rescue);
-    stage.conductor.unrescue("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Unrescue).await.unwrap();
     stage.wait_for(ProvisionState::Active).await;
     assert_eq!(noted(), ["remove Rescuing", "configure tenant"]);
 
     stage.change(|script| script.silent = true);
-    stage.conductor.rescue("n1", PASSWORD).await.unwrap();
+    stage.conductor.order("n1", Order::rescue(PASSWORD)).await.unwrap();
     stage.wait_for(ProvisionState::RescueWait).await;
     sticky.0.lock().unwrap().0 = true;
-    stage.conductor.abort("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Abort).await.unwrap();
     let node = stage.wait_for(ProvisionState::RescueFailed).await;
     assert_eq!((node.maintenance, node.fault), (true, Some(Fault::RescueAbort)));
     let error = node.last_error.unwrap();
     assert!(error.contains("aborted") && error.contains("network: is stuck"), "{error}");
-    let refused = stage.conductor.unrescue("n1").await;
+    let refused = stage.conductor.order("n1", Order::Unrescue).await;
     assert!(matches!(refused, Err(Error::Forbidden(_))), "{refused:?}");
     assert_eq!(serde_json::to_value(node.fault).unwrap(), Value::from("rescue abort failure"));
 }

@@ -5,6 +5,7 @@ use crate::stand_ins::machine::Boot;
 use crate::stand_ins::stage::{Stage, image};
 use farrier_conductor::model::{Fault, PowerState, ProvisionState};
 use farrier_engine::Error;
+use farrier_engine::records::{Deployment, Order};
 use serde_json::{Value, json};
 
 fn step(interface: &str, name: &str) -> Value {
@@ -24,7 +25,7 @@ async fn an_instance_is_serviced_and_runs_again() {
     let instance = stage.node().await.instance_info;
     stage
         .conductor
-        .service("n1", &[step("deploy", "erase_devices"), step("power", "at_once")], false)
+        .order("n1", Order::service(&[step("deploy", "erase_devices"), step("power", "at_once")]))
         .await
         .unwrap();
     let node = stage.wait_for(ProvisionState::Active).await;
@@ -40,7 +41,11 @@ async fn an_instance_is_serviced_and_runs_again() {
 async fn a_service_that_needs_no_ramdisk_leaves_the_instance_running() {
     let stage = active().await;
     let boots = stage.machine.power_ons().len();
-    stage.conductor.service("n1", &[step("power", "at_once"), step("power", "slow")], false).await.unwrap();
+    stage
+        .conductor
+        .order("n1", Order::service(&[step("power", "at_once"), step("power", "slow")]))
+        .await
+        .unwrap();
     let node = stage.wait_for(ProvisionState::Active).await;
     assert_eq!((node.last_error, stage.machine.power_ons().len()), (None, boots));
     assert_eq!(stage.script().driven, ["at_once", "slow"]);
@@ -50,7 +55,7 @@ async fn a_service_that_needs_no_ramdisk_leaves_the_instance_running() {
 async fn f64_a_failed_service_is_told_in_the_agents_words_and_can_be_aborted() {
     let stage = active().await;
     stage.change(|script| script.write_fails = Some("flash: bad magic".into()));
-    stage.conductor.service("n1", &[step("deploy", "erase_devices")], false).await.unwrap();
+    stage.conductor.order("n1", Order::service(&[step("deploy", "erase_devices")])).await.unwrap();
     let node = stage.wait_for(ProvisionState::ServiceFailed).await;
     let error = "service step erase_devices failed: flash: bad magic";
     assert_eq!(node.last_error.as_deref(), Some(error));
@@ -58,9 +63,9 @@ async fn f64_a_failed_service_is_told_in_the_agents_words_and_can_be_aborted() {
     // What was to be done stays for whoever looks for what is wrong.
     assert_eq!(node.driver_internal_info.service.steps.len(), 1);
     assert_eq!(node.power_state, Some(PowerState::On));
-    let forbidden = stage.conductor.service("n1", &[step("deploy", "erase_devices")], false).await;
+    let forbidden = stage.conductor.order("n1", Order::service(&[step("deploy", "erase_devices")])).await;
     assert!(matches!(forbidden, Err(Error::Forbidden(_))), "{forbidden:?}");
-    stage.conductor.abort("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Abort).await.unwrap();
     let node = stage.wait_for(ProvisionState::Active).await;
     assert_eq!(stage.machine.power_ons().pop().flatten(), Some(Boot::Disk));
     assert!(node.last_error.unwrap().contains("aborted"));
@@ -72,16 +77,16 @@ async fn k29_a_service_whose_steps_are_refused_leaves_its_machine_alone() {
     let stage = active().await;
     let boots = stage.machine.power_ons().len();
     let unusable = json!({"interface": "power", "step": "hold", "args": {"x": 1}});
-    stage.conductor.service("n1", &[unusable, step("deploy", "erase_devices")], false).await.unwrap();
+    stage.conductor.order("n1", Order::service(&[unusable, step("deploy", "erase_devices")])).await.unwrap();
     for again in [false, true] {
         if again {
-            stage.conductor.retry("n1").await.unwrap();
+            stage.conductor.order("n1", Order::Retry).await.unwrap();
         }
         let node = stage.wait_for(ProvisionState::ServiceFailed).await;
         let error = node.last_error.unwrap();
         assert!(error.contains("has no argument") && !error.contains("erase_devices"), "{error}");
     }
-    stage.conductor.abort("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Abort).await.unwrap();
     stage.wait_for(ProvisionState::Active).await;
     assert_eq!(stage.machine.power_ons().len(), boots);
 }
@@ -91,7 +96,7 @@ async fn a_service_whose_hardware_managers_change_runs_the_same_step_again() {
     let stage = active().await;
     stage.change(|script| script.mismatches = 1);
     let steps = [step("deploy", "erase_devices"), step("deploy", "erase_devices_metadata")];
-    stage.conductor.service("n1", &steps, false).await.unwrap();
+    stage.conductor.order("n1", Order::service(&steps)).await.unwrap();
     let node = stage.wait_for(ProvisionState::Active).await;
     assert_eq!(node.last_error, None);
     let expected = ["erase_devices", "erase_devices", "erase_devices_metadata"];
@@ -118,7 +123,18 @@ async fn a_deployment_takes_steps_of_its_user() {
     })
     .await;
     let steps = [asked("scrub", 90), asked("burn", 0)];
-    stage.conductor.deploy_with_steps("n1", image(), &steps).await.unwrap();
+    stage
+        .conductor
+        .order(
+            "n1",
+            Order::Deploy(Deployment {
+                instance_info: Some(image()),
+                steps: steps.to_vec(),
+                ..Deployment::default()
+            }),
+        )
+        .await
+        .unwrap();
     stage.wait_for(ProvisionState::Active).await;
     let expected = ["scrub", "write_image", "polish"].map(|step| format!("deploy deploy.{step}"));
     assert_eq!(stage.script().steps(), expected);
@@ -129,11 +145,32 @@ async fn a_deployment_takes_steps_of_its_user() {
         (json!([asked("deploy", 50)]), "keeps its priority of 100"),
         (json!([asked("write_image", 30)]), "from 99 down to 41"),
     ] {
-        let refused = stage.conductor.deploy_with_steps("n1", image(), steps.as_array().unwrap()).await;
+        let refused = stage
+            .conductor
+            .order(
+                "n1",
+                Order::Deploy(Deployment {
+                    instance_info: Some(image()),
+                    steps: steps.as_array().unwrap().to_vec(),
+                    ..Deployment::default()
+                }),
+            )
+            .await;
         let refused = refused.unwrap_err().to_string();
         assert!(refused.starts_with("deploy_steps: ") && refused.contains(part), "{refused}");
     }
-    stage.conductor.deploy_with_steps("n1", image(), &[asked("scrub", 20), asked("none", 50)]).await.unwrap();
+    stage
+        .conductor
+        .order(
+            "n1",
+            Order::Deploy(Deployment {
+                instance_info: Some(image()),
+                steps: vec![asked("scrub", 20), asked("none", 50)],
+                ..Deployment::default()
+            }),
+        )
+        .await
+        .unwrap();
     let node = stage.wait_for(ProvisionState::DeployFailed).await;
     let error = node.last_error.unwrap();
     assert!(error.contains("deploy.none is unknown"), "{error}");

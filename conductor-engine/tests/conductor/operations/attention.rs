@@ -7,6 +7,7 @@ use farrier_conductor::Error as TaskError;
 use farrier_conductor::model::{Activity, Event, ProvisionState};
 use farrier_conductor::{PowerAction, Settings};
 use farrier_engine::explain::who_acts::Attention;
+use farrier_engine::records::{Deployment, Order};
 use farrier_engine::store::sqlite::SqliteStore;
 use farrier_engine::store::{Change, NodeStore, Record, Store, Terms};
 use farrier_engine::{Conductor, Error};
@@ -26,47 +27,29 @@ pub async fn put(store: &dyn Store, uuid: Uuid, state: ProvisionState, target: O
     store.write(&lease, &Change { ends_lease: true, ..Change::of(&record.node) }).await.unwrap();
 }
 
-/// What operators can order, with the verb of section 1.2 where it is one.
-const ORDERS: &[(&str, Option<Event>)] = &[
-    ("active", Some(Event::Deploy)),
-    ("rebuild", Some(Event::Rebuild)),
-    ("deleted", Some(Event::Delete)),
-    ("manage", Some(Event::Manage)),
-    ("provide", Some(Event::Provide)),
-    ("clean", Some(Event::Clean)),
-    ("service", Some(Event::Service)),
-    ("rescue", Some(Event::Rescue)),
-    ("unrescue", Some(Event::Unrescue)),
-    ("adopt", Some(Event::Adopt)),
-    ("retry", Some(Event::Retry)),
-    ("abort", Some(Event::Abort)),
-    ("unhold", Some(Event::Unhold)),
-    ("power on", None),
-    ("power off", None),
-    ("rebooting", None),
-    ("soft power off", None),
-    ("soft rebooting", None),
-    ("forget", None),
-];
-
-async fn order(conductor: &Conductor, order: &str, node: &str) -> Result<(), Error> {
+/// Every order, with the verb of section 1.2 where it is one.
+fn orders() -> Vec<(Order, Option<Event>)> {
     let steps = [json!({"interface": "deploy", "step": "erase_devices"})];
-    match order {
-        "active" | "rebuild" => conductor.deploy(node, image()).await.map(drop),
-        "deleted" => conductor.undeploy(node).await,
-        "manage" => conductor.manage(node).await,
-        "provide" => conductor.provide(node).await,
-        "clean" => conductor.clean(node, &steps, false).await,
-        "service" => conductor.service(node, &steps, false).await,
-        "rescue" => conductor.rescue(node, "oats").await,
-        "unrescue" => conductor.unrescue(node).await,
-        "adopt" => conductor.adopt(node).await,
-        "retry" => conductor.retry(node).await,
-        "abort" => conductor.abort(node).await,
-        "unhold" => conductor.unhold(node).await,
-        "forget" => conductor.delete_node(node).await,
-        power => conductor.set_power(node, PowerAction::named(power).unwrap()).await,
-    }
+    let rebuild = Deployment { instance_info: Some(image()), ..Deployment::default() };
+    let verbs = [
+        (Order::deploy(image()), Event::Deploy),
+        (Order::Rebuild(rebuild), Event::Rebuild),
+        (Order::Undeploy, Event::Delete),
+        (Order::Manage, Event::Manage),
+        (Order::Provide, Event::Provide),
+        (Order::clean(&steps), Event::Clean),
+        (Order::service(&steps), Event::Service),
+        (Order::rescue("oats"), Event::Rescue),
+        (Order::Unrescue, Event::Unrescue),
+        (Order::Adopt, Event::Adopt),
+        (Order::Retry, Event::Retry),
+        (Order::Abort, Event::Abort),
+        (Order::Unhold, Event::Unhold),
+        (Order::Inspect, Event::Inspect),
+    ];
+    let power = PowerAction::ALL.iter().map(|action| (Order::power(*action), None));
+    let verbs = verbs.into_iter().map(|(order, event)| (order, Some(event)));
+    verbs.chain(power).chain([(Order::Delete, None)]).collect()
 }
 
 struct Site {
@@ -112,7 +95,7 @@ async fn f66_after_every_order_in_every_state_somebody_moves_the_node_on() {
     let site = Site::new().await;
     let (mut accepted, mut number) = (0, 0);
     for state in ProvisionState::ALL {
-        for (verb, event) in ORDERS {
+        for (order, event) in orders() {
             number += 1;
             let (name, mac) =
                 (format!("n{number}"), format!("52:54:00:00:{:02x}:{:02x}", number >> 8, number & 255));
@@ -124,27 +107,31 @@ async fn f66_after_every_order_in_every_state_somebody_moves_the_node_on() {
             let state = before.node.provision_state;
             // The worker comes no further than this before the record is looked at.
             let busy = site.machine.power_off.lock().await;
-            match order(&site.conductor, verb, &name).await {
+            match site.conductor.order(&name, order.clone()).await {
                 Err(Error::Task(TaskError::InvalidState { .. })) => {
                     // A deployment is ordered by either verb.
                     let other = event.filter(|event| [Event::Deploy, Event::Rebuild].contains(event));
                     let is_taken = |event: Event| state.takes_verb(event);
-                    assert!(other.is_some() || !event.is_some_and(is_taken), "{state} {verb}");
+                    assert!(other.is_some() || !event.is_some_and(is_taken), "{state} {order:?}");
                     let after = site.record(uuid).await.unwrap();
                     assert_eq!((after.node.provision_state, after.order), (state, None));
                 }
-                Err(error) => panic!("{state} {verb}: {error}"),
+                Err(error) => panic!("{state} {order:?}: {error}"),
                 Ok(()) => {
                     accepted += 1;
                     site.record(uuid).await;
                     drop(busy);
                     let Some(end) = site.idle(uuid).await else { continue };
                     let activity = end.node.provision_state.activity();
-                    let is_under_way = activity == Activity::Wait && *verb != "abort" && event.is_some();
-                    assert_eq!(end.order.is_some(), is_under_way, "{state} {verb} {end:#?}");
+                    let is_under_way = activity == Activity::Wait && order != Order::Abort && event.is_some();
+                    assert_eq!(end.order.is_some(), is_under_way, "{state} {order:?} {end:#?}");
                     let error = end.node.last_error.unwrap_or_default();
-                    assert_eq!(error.contains("aborted"), *verb == "abort", "{state} {verb}: {error}");
-                    assert_ne!(activity, Activity::Work, "{state} {verb}");
+                    assert_eq!(
+                        error.contains("aborted"),
+                        order == Order::Abort,
+                        "{state} {order:?}: {error}"
+                    );
+                    assert_ne!(activity, Activity::Work, "{state} {order:?}");
                 }
             }
         }

@@ -5,6 +5,7 @@ use crate::stand_ins::agent::Script;
 use crate::stand_ins::stage::{Stage, fault};
 use farrier_conductor::PowerAction;
 use farrier_conductor::model::{Node, PowerState, ProvisionState};
+use farrier_engine::records::Order;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
@@ -48,7 +49,9 @@ async fn an_exported_disk_keeps_everything_else_from_its_node_until_it_is_releas
     let again = ask(&stage, Method::PUT, None).await;
     assert_eq!(again.status(), 409);
     assert!(fault(again).await.contains("farrier disk release n1"));
-    for refused in [stage.conductor.unhold("n1").await, stage.conductor.abort("n1").await] {
+    for refused in
+        [stage.conductor.order("n1", Order::Unhold).await, stage.conductor.order("n1", Order::Abort).await]
+    {
         let text = refused.unwrap_err().to_string();
         assert!(text.contains("the disk of node n1 is exported as iqn.2008-10.org.openstack:"), "{text}");
     }
@@ -63,7 +66,7 @@ async fn an_exported_disk_keeps_everything_else_from_its_node_until_it_is_releas
     let twice = ask(&stage, Method::DELETE, None).await;
     assert_eq!(twice.status(), 400);
     assert!(fault(twice).await.contains("is not exported"));
-    stage.conductor.unhold("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Unhold).await.unwrap();
     assert_eq!(stage.wait_for(ProvisionState::Manageable).await.last_error, None);
 }
 
@@ -80,7 +83,7 @@ async fn f60_an_export_that_fails_leaves_no_note_and_one_whose_machine_went_off_
     stage.change(|script| script.export_fails = Some("the kernel keeps it".into()));
     assert!(fault(ask(&stage, Method::DELETE, None).await).await.contains("the kernel keeps it"));
     assert!(stage.idle().await.driver_internal_info.disk_export.is_some());
-    stage.conductor.set_power("n1", PowerAction::Off).await.unwrap();
+    stage.conductor.order("n1", Order::power(PowerAction::Off)).await.unwrap();
     let is_off = |node: &Node| node.power_state == Some(PowerState::Off);
     let mut node = stage.idle().await;
     while !is_off(&node) {

@@ -4,6 +4,7 @@ use crate::stand_ins::agent::Script;
 use crate::stand_ins::stage::{Stage, image, new_node};
 use farrier_conductor::PowerAction;
 use farrier_conductor::model::{PowerState, ProvisionState};
+use farrier_engine::records::Order;
 use farrier_engine::store::{Change, NodeStore, Terms};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -35,10 +36,10 @@ async fn an_undeploy_goes_on_when_its_client_is_gone() {
 #[tokio::test]
 async fn f38_an_order_is_answered_before_it_is_carried_out_and_says_what_it_leads_to() {
     let stage = Stage::new(Script::default()).await;
-    stage.conductor.set_power("n1", PowerAction::On).await.unwrap();
+    stage.conductor.order("n1", Order::power(PowerAction::On)).await.unwrap();
     stage.idle().await;
     let busy = stage.machine.power_off.lock().await;
-    stage.conductor.set_power("n1", PowerAction::Off).await.unwrap();
+    stage.conductor.order("n1", Order::power(PowerAction::Off)).await.unwrap();
     let node = stage.node().await;
     assert_eq!(node.target_power_state, Some(PowerState::Off));
     assert_eq!(node.power_state, Some(PowerState::On));
@@ -136,14 +137,14 @@ async fn a_clock_that_jumps_ends_no_wait() {
         assert_eq!(stage.node().await.provision_state, ProvisionState::DeployWait);
     }
     // Orders are still taken.
-    stage.conductor.undeploy("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Undeploy).await.unwrap();
     stage.wait_for(ProvisionState::Available).await;
 }
 
 #[tokio::test]
 async fn work_that_panics_ends_its_own_operation_alone() {
     let stage = Stage::new(Script { panics: true, ..Script::default() }).await;
-    stage.conductor.deploy("n1", image()).await.unwrap();
+    stage.conductor.order("n1", Order::deploy(image())).await.unwrap();
     let node = stage.wait_for(ProvisionState::DeployFailed).await;
     assert!(node.last_error.unwrap().contains("crashed"));
     stage.deploy().await;
@@ -155,7 +156,7 @@ async fn work_that_panics_ends_its_own_operation_alone() {
 async fn an_order_whose_client_goes_away_at_any_moment_is_taken_whole_or_not_at_all() {
     let stage = Stage::new(Script { silent: true, ..Script::default() }).await;
     for polls in 1..400 {
-        let mut order = Box::pin(stage.conductor.set_power("n1", PowerAction::On));
+        let mut order = Box::pin(stage.conductor.order("n1", Order::power(PowerAction::On)));
         let mut left = polls;
         let is_answered = std::future::poll_fn(|context| {
             left -= 1;

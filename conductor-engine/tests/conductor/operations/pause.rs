@@ -6,6 +6,7 @@ use crate::stand_ins::stage::{Stage, image};
 use farrier_conductor::Error as TaskError;
 use farrier_conductor::model::{PowerState, ProvisionState};
 use farrier_engine::Error;
+use farrier_engine::records::{Deployment, Order, StepsOrder};
 use serde_json::{Value, json};
 
 fn step(name: &str) -> Value {
@@ -28,7 +29,7 @@ async fn active(script: Script) -> Stage {
 }
 
 async fn service(stage: &Stage, steps: Value) {
-    stage.conductor.service("n1", steps.as_array().unwrap(), false).await.unwrap();
+    stage.conductor.order("n1", Order::service(steps.as_array().unwrap())).await.unwrap();
 }
 
 #[tokio::test]
@@ -42,10 +43,10 @@ async fn a_held_cleaning_waits_for_its_operator() {
     // Heartbeats change nothing.
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     assert_eq!(stage.node().await.provision_state, ProvisionState::CleanHold);
-    stage.conductor.unhold("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Unhold).await.unwrap();
     let node = stage.wait_for(ProvisionState::Manageable).await;
     assert_eq!((node.last_error, stage.script().steps().len()), (None, 2));
-    let refused = stage.conductor.unhold("n1").await;
+    let refused = stage.conductor.order("n1", Order::Unhold).await;
     assert!(matches!(refused, Err(Error::Task(TaskError::InvalidState { .. }))), "{refused:?}");
 }
 
@@ -53,15 +54,26 @@ async fn a_held_cleaning_waits_for_its_operator() {
 async fn deployments_and_services_are_held_too() {
     let stage = Stage::new(Script::default()).await;
     let hold = json!({"interface": "deploy", "step": "hold", "args": {}, "priority": 90});
-    stage.conductor.deploy_with_steps("n1", image(), &[hold]).await.unwrap();
+    stage
+        .conductor
+        .order(
+            "n1",
+            Order::Deploy(Deployment {
+                instance_info: Some(image()),
+                steps: vec![hold],
+                ..Deployment::default()
+            }),
+        )
+        .await
+        .unwrap();
     stage.wait_for(ProvisionState::DeployHold).await;
-    stage.conductor.unhold("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Unhold).await.unwrap();
     stage.wait_for(ProvisionState::Active).await;
 
     // Nothing of this service needs the ramdisk, so no agent ever calls.
     service(&stage, json!([reserved("hold"), reserved("power_off"), reserved("power_on")])).await;
     stage.wait_for(ProvisionState::ServiceHold).await;
-    stage.conductor.unhold("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Unhold).await.unwrap();
     let node = stage.wait_for(ProvisionState::Active).await;
     assert_eq!((node.last_error, last_boot(&stage)), (None, Some(Boot::Disk)));
 }
@@ -78,7 +90,14 @@ async fn a_cleaning_waits_for_the_next_heartbeat_or_some_seconds() {
     let node = stage.wait_for(ProvisionState::Manageable).await;
     assert_eq!((node.last_error, stage.script().steps().len()), (None, 2));
     // Without the ramdisk there is no heartbeat to wait for.
-    stage.conductor.clean("n1", &[reserved("wait")], true).await.unwrap();
+    stage
+        .conductor
+        .order(
+            "n1",
+            Order::Clean(StepsOrder { disable_ramdisk: true, ..StepsOrder::given(&[reserved("wait")]) }),
+        )
+        .await
+        .unwrap();
     let error = stage.wait_for(ProvisionState::CleanFailed).await.last_error.unwrap();
     assert!(error.contains("needs the ramdisk"), "{error}");
 }
@@ -104,7 +123,7 @@ async fn f65_a_step_that_must_not_be_cut_off_ends_and_the_operation_with_it() {
     stage.clean(json!([step("erase_devices_metadata")])).await;
     stage.told(|script| script.steps().len() == 1).await;
     stage.wait_for(ProvisionState::CleanWait).await;
-    stage.conductor.abort("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Abort).await.unwrap();
     let node = stage.idle().await;
     assert_eq!(node.provision_state, ProvisionState::CleanWait);
     assert!(node.clean_step.unwrap().abort_after);
@@ -122,7 +141,7 @@ async fn f65_a_step_that_may_be_cut_off_ends_at_once() {
     stage.clean(json!([step("erase_devices")])).await;
     stage.told(|script| script.steps().len() == 1).await;
     stage.wait_for(ProvisionState::CleanWait).await;
-    stage.conductor.abort("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Abort).await.unwrap();
     let node = stage.wait_for(ProvisionState::CleanFailed).await;
     assert!(node.last_error.unwrap().contains("aborted"));
     assert_eq!((node.maintenance, node.power_state), (false, Some(PowerState::Off)));
@@ -134,16 +153,27 @@ async fn f65_every_operation_that_waits_or_is_held_is_aborted_into_its_failed_st
     let stage = Stage::new(silent()).await;
     stage.deploy().await;
     stage.wait_for(ProvisionState::DeployWait).await;
-    stage.conductor.abort("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Abort).await.unwrap();
     let node = stage.wait_for(ProvisionState::DeployFailed).await;
     assert_eq!(node.last_error.unwrap(), "deployment aborted by request (step deploy)");
     assert_eq!((node.power_state, stage.idle().await.target_power_state), (Some(PowerState::Off), None));
 
     let stage = Stage::new(Script::default()).await;
     let hold = json!({"interface": "deploy", "step": "hold", "args": {}, "priority": 90});
-    stage.conductor.deploy_with_steps("n1", image(), &[hold]).await.unwrap();
+    stage
+        .conductor
+        .order(
+            "n1",
+            Order::Deploy(Deployment {
+                instance_info: Some(image()),
+                steps: vec![hold],
+                ..Deployment::default()
+            }),
+        )
+        .await
+        .unwrap();
     stage.wait_for(ProvisionState::DeployHold).await;
-    stage.conductor.abort("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Abort).await.unwrap();
     let node = stage.wait_for(ProvisionState::DeployFailed).await;
     assert!(node.last_error.unwrap().contains("aborted by request (step hold)"));
     assert_eq!(node.power_state, Some(PowerState::Off));
@@ -153,7 +183,7 @@ async fn f65_every_operation_that_waits_or_is_held_is_aborted_into_its_failed_st
     stage.manageable().await;
     stage.clean(json!([step("erase_devices_metadata")])).await;
     stage.wait_for(ProvisionState::CleanWait).await;
-    stage.conductor.abort("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Abort).await.unwrap();
     let node = stage.wait_for(ProvisionState::CleanFailed).await;
     assert_eq!(node.last_error.unwrap(), "cleaning aborted by request");
 
@@ -161,10 +191,10 @@ async fn f65_every_operation_that_waits_or_is_held_is_aborted_into_its_failed_st
     stage.manageable().await;
     stage.clean(json!([reserved("hold")])).await;
     stage.wait_for(ProvisionState::CleanHold).await;
-    stage.conductor.abort("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Abort).await.unwrap();
     let node = stage.wait_for(ProvisionState::CleanFailed).await;
     assert!(node.last_error.unwrap().contains("aborted"));
-    let refused = stage.conductor.abort("n1").await;
+    let refused = stage.conductor.order("n1", Order::Abort).await;
     assert!(matches!(refused, Err(Error::Task(TaskError::InvalidState { .. }))), "{refused:?}");
 }
 
@@ -182,7 +212,7 @@ async fn f65_an_aborted_service_starts_the_instance_and_is_no_success() {
             stage.told(|script| script.steps().len() == 2).await;
         }
         let _free = stage.wait_for(state).await;
-        stage.conductor.abort("n1").await.unwrap();
+        stage.conductor.order("n1", Order::Abort).await.unwrap();
         let node = stage.wait_for(ProvisionState::Active).await;
         assert!(node.last_error.unwrap().contains("service aborted by request"));
         assert_eq!((node.maintenance, node.power_state), (false, Some(PowerState::On)));

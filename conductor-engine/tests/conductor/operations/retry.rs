@@ -6,6 +6,7 @@ use farrier_conductor::Error as TaskError;
 use farrier_conductor::EventKind;
 use farrier_conductor::model::{PowerState, ProvisionState};
 use farrier_engine::Error;
+use farrier_engine::records::Order;
 use serde_json::json;
 
 /// A cleaning by hand whose second step has failed, and whose machine was mended since.
@@ -17,7 +18,7 @@ async fn mended() -> Stage {
     stage.clean(steps).await;
     let node = stage.wait_for(ProvisionState::CleanFailed).await;
     assert_eq!(node.power_state, Some(PowerState::On));
-    let refused = stage.conductor.retry("n1").await;
+    let refused = stage.conductor.order("n1", Order::Retry).await;
     assert!(matches!(refused, Err(Error::Forbidden(_))), "{refused:?}");
     stage.conductor.set_maintenance("n1", false, None).await.unwrap();
     stage.change(|script| script.write_fails = None);
@@ -38,14 +39,14 @@ async fn retried_at(stage: &Stage) -> Option<String> {
 #[tokio::test]
 async fn a_cleaning_goes_on_at_the_step_that_failed() {
     let stage = mended().await;
-    stage.conductor.retry("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Retry).await.unwrap();
     let node = stage.wait_for(ProvisionState::Manageable).await;
     assert_eq!((node.last_error, node.power_state), (None, Some(PowerState::Off)));
     assert_eq!(retried_at(&stage).await.as_deref(), Some("erase_devices"));
     assert_eq!(stage.script().driven, ["at_once"]);
     assert_eq!(stage.script().steps(), ["clean deploy.erase_devices"; 2]);
     assert_eq!(stage.machine.power_ons().len(), 1);
-    let refused = stage.conductor.retry("n1").await;
+    let refused = stage.conductor.order("n1", Order::Retry).await;
     assert!(matches!(refused, Err(Error::Task(TaskError::InvalidState { .. }))), "{refused:?}");
 }
 
@@ -53,7 +54,7 @@ async fn a_cleaning_goes_on_at_the_step_that_failed() {
 async fn a_cleaning_whose_agent_is_gone_begins_anew() {
     let stage = mended().await;
     stage.machine.end_agent();
-    stage.conductor.retry("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Retry).await.unwrap();
     let node = stage.wait_for(ProvisionState::Manageable).await;
     assert_eq!((node.last_error, retried_at(&stage).await), (None, None));
     assert_eq!(stage.script().driven, ["at_once"; 2]);

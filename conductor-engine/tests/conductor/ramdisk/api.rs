@@ -5,6 +5,7 @@ use crate::stand_ins::stage::{MAC, Stage, fault, new_node};
 use farrier_conductor::EventKind;
 use farrier_conductor::PowerAction;
 use farrier_conductor::model::ProvisionState;
+use farrier_engine::records::Order;
 use serde_json::{Value, json};
 
 /// A stage whose node waits for an agent that is played by the test.
@@ -73,7 +74,7 @@ async fn s41_the_token_is_handed_out_once_per_boot() {
     let first = look_up(&stage).await;
     assert_eq!(token(&first).len(), 43);
     assert_eq!(token(&look_up(&stage).await), "******");
-    stage.conductor.set_power("n1", PowerAction::Reboot).await.unwrap();
+    stage.conductor.order("n1", Order::power(PowerAction::Reboot)).await.unwrap();
     stage.idle().await;
     let next_boot = look_up(&stage).await;
     assert_eq!(token(&next_boot).len(), 43);

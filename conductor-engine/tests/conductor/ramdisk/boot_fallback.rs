@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use farrier_conductor::HardwareType;
 use farrier_conductor::interfaces::{BootContext, BootExtension, BootInterface, Interface, InterfaceError};
 use farrier_conductor::model::{NewNode, Node, ProvisionState};
+use farrier_engine::records::Order;
 use farrier_media::KernelParameters;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -150,7 +151,7 @@ async fn e02_an_agent_is_given_its_token_where_the_boot_falls_back_from_a_medium
 async fn an_inspection_falls_back_with_its_own_parameters() {
     let (stage, asked) = stage("fake").await;
     stage.manageable().await;
-    stage.conductor.inspect("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Inspect).await.unwrap();
     let node = stage.wait_for(ProvisionState::Manageable).await;
     assert_eq!((node.last_error, node.driver_internal_info.boot_fallback), (None, None));
     assert_eq!(*asked.lock().unwrap(), ["deaf prepares", "deaf cleans up"]);

@@ -4,6 +4,7 @@ use crate::stand_ins::agent::Script;
 use crate::stand_ins::machine::Boot;
 use crate::stand_ins::stage::{PATIENCE, Stage, new_node};
 use farrier_conductor::model::{DriverInfo, NewNode, Node, PowerAction, PowerState, ProvisionState};
+use farrier_engine::records::Order;
 use farrier_engine::store::NodeStore;
 use serde_json::{Map, json};
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 async fn cleaned() -> (Stage, Node) {
     let stage = Stage::with(Script::default(), |settings| settings.fast_track = true).await;
     stage.manageable().await;
-    stage.conductor.provide("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Provide).await.unwrap();
     let node = stage.wait_for(ProvisionState::Available).await;
     assert_eq!((&node.last_error, node.power_state), (&None, Some(PowerState::On)));
     assert_eq!(stage.script().steps(), ["clean deploy.erase_devices_metadata", "clean deploy.erase_devices"]);
@@ -44,7 +45,7 @@ async fn f39_an_agent_that_stays_deploys_without_another_boot() {
 #[tokio::test]
 async fn f39_an_agent_that_stays_cleans_again_without_another_boot() {
     let (stage, _) = cleaned().await;
-    stage.conductor.manage("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Manage).await.unwrap();
     stage.wait_for(ProvisionState::Manageable).await;
     stage.change(|script| script.accepted.clear());
     stage.clean(json!([{"interface": "deploy", "step": "erase_devices"}])).await;
@@ -59,7 +60,7 @@ async fn inspected() -> Stage {
     let script = Script { hesitates: true, ..Script::default() };
     let stage = Stage::with(script, |settings| settings.fast_track = true).await;
     stage.manageable().await;
-    stage.conductor.inspect("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Inspect).await.unwrap();
     let node = stage.wait_for(ProvisionState::Manageable).await;
     assert_eq!((&node.last_error, node.power_state), (&None, Some(PowerState::On)));
     stage
@@ -84,7 +85,7 @@ async fn f39_an_agent_that_has_posted_its_inventory_is_waited_for() {
 #[tokio::test]
 async fn an_agent_that_has_posted_is_gone_when_its_machine_was_switched() {
     let stage = inspected().await;
-    stage.conductor.set_power("n1", PowerAction::Reboot).await.unwrap();
+    stage.conductor.order("n1", Order::power(PowerAction::Reboot)).await.unwrap();
     stage.idle().await;
     assert_eq!(cleaned_after(&stage).await, 2);
 }
@@ -126,7 +127,7 @@ async fn an_agent_that_was_not_heard_of_lately_is_booted_again() {
     })
     .await;
     stage.manageable().await;
-    stage.conductor.provide("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Provide).await.unwrap();
     stage.wait_for(ProvisionState::Available).await;
     stage.clock.jump(time::Duration::seconds(241));
     assert_eq!(deployed(&stage).await, 2);
@@ -142,11 +143,11 @@ async fn a_node_may_be_another_than_the_setting_says() {
         stage.conductor.create_node(NewNode { driver_info, ..new_node(name, mac) }).await.unwrap();
         let lookup = stage.get(&format!("/v1/lookup?addresses={mac}"), "1.62").await;
         assert_eq!(lookup.status(), 404, "{name}");
-        stage.conductor.manage(name).await.unwrap();
+        stage.conductor.order(name, Order::Manage).await.unwrap();
         while stage.conductor.node(name).await.unwrap().provision_state != ProvisionState::Manageable {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let ordered = stage.conductor.provide(name).await;
+        let ordered = stage.conductor.order(name, Order::Provide).await;
         assert_eq!(ordered.is_ok(), expected == 200, "{name} {ordered:?}");
     }
 }
@@ -156,7 +157,7 @@ async fn a_node_may_be_another_than_the_setting_says() {
 async fn an_agent_that_may_not_stay_is_powered_off_with_its_machine() {
     let stage = Stage::new(Script::default()).await;
     stage.manageable().await;
-    stage.conductor.provide("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Provide).await.unwrap();
     let node = stage.wait_for(ProvisionState::Available).await;
     assert_eq!(node.power_state, Some(PowerState::Off));
     assert_eq!(stage.get("/v1/lookup?addresses=52:54:00:00:00:01", "1.62").await.status(), 404);

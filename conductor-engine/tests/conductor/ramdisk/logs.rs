@@ -4,6 +4,7 @@ use crate::stand_ins::agent::{Script, report};
 use crate::stand_ins::stage::{MAC, Stage};
 use farrier_conductor::agent::LogCollection;
 use farrier_conductor::model::ProvisionState;
+use farrier_engine::records::Order;
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -77,7 +78,7 @@ async fn a_failed_cleaning_has_its_label() {
     let stage = stage(script, LogCollection::OnFailure, folder.path()).await;
     stage.manageable().await;
     stage.change(|script| script.write_fails = Some("worn out".into()));
-    stage.conductor.provide("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Provide).await.unwrap();
     stage.wait_for(ProvisionState::CleanFailed).await;
     let [name] = &kept(folder.path())[..] else { panic!("not one file") };
     assert!(name.contains("_n1_cleaning_"), "{name}");
@@ -96,7 +97,7 @@ async fn logs_that_a_ramdisk_posts_are_kept_when_its_inspection_fails() {
         report["error"] = error.clone();
         let stage = stage(Script { report: Some(report), ..Script::default() }, collect, top.path()).await;
         stage.manageable().await;
-        stage.conductor.inspect("n1").await.unwrap();
+        stage.conductor.order("n1", Order::Inspect).await.unwrap();
         let is_done = error.is_null();
         stage
             .wait_for(if is_done { ProvisionState::Manageable } else { ProvisionState::InspectFailed })

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use farrier_conductor::interfaces::{BootDeviceSetting, Interface, InterfaceError, ManagementInterface};
 use farrier_conductor::model::{BootDevice, InterfaceKind, LogEntry, Node, ProvisionState};
 use farrier_conductor::{Drivers, HardwareType, Settings};
+use farrier_engine::records::Order;
 use farrier_engine::store::EvidenceStore;
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
@@ -108,7 +109,7 @@ async fn a_cause_that_the_doctor_left_is_named_and_kept_until_the_machine_boots_
     assert_eq!(stage.store.diagnosis(node.uuid).await.unwrap().unwrap(), kept);
     assert_eq!(kept.console, ["farrier-agent: link eth0 is down"]);
     stage.change(|script| script.silent = false);
-    stage.conductor.retry("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Retry).await.unwrap();
     stage.wait_for(ProvisionState::Active).await;
     assert_eq!(stage.store.diagnosis(node.uuid).await.unwrap(), None);
 }

@@ -4,6 +4,7 @@ use crate::stand_ins::agent::Script;
 use crate::stand_ins::stage::Stage;
 use farrier_conductor::model::ProvisionState;
 use farrier_engine::explain::Explanation;
+use farrier_engine::records::Order;
 
 pub async fn explain(stage: &Stage) -> Explanation {
     let url = format!("{}/farrier/v1/nodes/n1/explanation", stage.node_api);
@@ -45,7 +46,7 @@ async fn an_agent_that_does_not_answer_is_told() {
     let told = explain(&stage).await;
     assert!(told.waits_for.starts_with("It waits for its agent to call"), "{told:#?}");
     assert_eq!(said(&told, "last heartbeat"), "none since the machine was started");
-    stage.conductor.abort("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Abort).await.unwrap();
     stage.wait_for(ProvisionState::DeployFailed).await;
     let told = explain(&stage).await;
     assert!(said(&told, "last error").contains("aborted"), "{told:#?}");

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use farrier_conductor::interfaces::{BootContext, BootInterface, Interface, InterfaceError};
 use farrier_conductor::model::{Node, PowerState, ProvisionState};
 use farrier_conductor::{Drivers, HardwareType, PowerAction};
+use farrier_engine::records::Order;
 use farrier_media::KernelParameters;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -147,7 +148,7 @@ async fn k02_a_volume_changes_after_the_machine_has_gone_off() {
     let target: Value = post(&stage, "/v1/volume/targets", target).await.json().await.unwrap();
     let path = format!("/v1/volume/targets/{}", target["uuid"].as_str().unwrap());
     for number in 0..4 {
-        stage.conductor.set_power("n1", PowerAction::On).await.unwrap();
+        stage.conductor.order("n1", Order::power(PowerAction::On)).await.unwrap();
         let end = std::time::Instant::now() + crate::stand_ins::stage::PATIENCE;
         while stage.idle().await.power_state != Some(PowerState::On) {
             assert!(std::time::Instant::now() < end);
@@ -397,17 +398,18 @@ async fn k22_k23_a_node_is_managed_and_adopted_by_its_power_alone() {
     };
     let stage = Stage::composed(Script::default(), "site", compose).await;
     stage.change_node(|node| node.provision_state = ProvisionState::Enroll).await;
-    stage.conductor.manage("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Manage).await.unwrap();
     let node = stage.wait_for(ProvisionState::Manageable).await;
     assert_eq!(node.last_error, None);
     let validity = get(&stage, "/v1/nodes/n1/validate").await;
     assert_eq!(validity["boot"]["result"], false, "{validity}");
-    stage.conductor.adopt("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Adopt).await.unwrap();
     stage.wait_for(ProvisionState::Active).await;
     // What boots something is refused all the same.
-    stage.conductor.undeploy("n1").await.unwrap();
+    stage.conductor.order("n1", Order::Undeploy).await.unwrap();
     stage.wait_for(ProvisionState::Available).await;
-    let refused = stage.conductor.deploy("n1", crate::stand_ins::stage::image()).await.unwrap_err();
+    let refused =
+        stage.conductor.order("n1", Order::deploy(crate::stand_ins::stage::image())).await.unwrap_err();
     assert!(refused.to_string().contains("deploy_kernel: is missing"), "{refused}");
 }
 
@@ -423,7 +425,7 @@ async fn k24_an_empty_config_drive_is_none() {
         assert_eq!(ask_in(version, &stage, Method::PUT, path, &order).await.status(), 202);
         let node = stage.wait_for(ProvisionState::Active).await;
         assert!(!node.instance_info.contains_key("configdrive"));
-        stage.conductor.undeploy("n1").await.unwrap();
+        stage.conductor.order("n1", Order::Undeploy).await.unwrap();
         stage.wait_for(ProvisionState::Available).await;
         assert_eq!(set(&stage, "n1", &json!({"/instance_info": image})).await.status(), 200);
     }

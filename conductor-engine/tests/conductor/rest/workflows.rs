@@ -5,6 +5,7 @@ use crate::stand_ins::machine::Boot;
 use crate::stand_ins::operator::{ask, ask_in, get, set};
 use crate::stand_ins::stage::{Stage, fault, image};
 use farrier_conductor::model::{PowerState, ProvisionState};
+use farrier_engine::records::{Deployment, Order};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -157,7 +158,18 @@ fn offers(steps: &[&str]) -> Script {
 async fn deploy(stage: &Stage, traits: Value, steps: &[Value]) {
     let mut info = image();
     info.insert("traits".into(), traits);
-    stage.conductor.deploy_with_steps("n1", info, steps).await.unwrap();
+    stage
+        .conductor
+        .order(
+            "n1",
+            Order::Deploy(Deployment {
+                instance_info: Some(info),
+                steps: steps.to_vec(),
+                ..Deployment::default()
+            }),
+        )
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -233,7 +245,7 @@ async fn a_template_whose_steps_the_node_lacks_fails_its_deployments_with_the_re
         .await;
     let mut late = image();
     late.insert("traits".into(), json!(["CUSTOM_LATE"]));
-    let refused = stage.conductor.deploy("n1", late).await.unwrap_err().to_string();
+    let refused = stage.conductor.order("n1", Order::deploy(late)).await.unwrap_err().to_string();
     assert!(refused.contains("from 99 down to 41"), "{refused}");
     deploy(&stage, json!(["CUSTOM_SCRUBBED"]), &[]).await;
     let node = stage.wait_for(ProvisionState::DeployFailed).await;

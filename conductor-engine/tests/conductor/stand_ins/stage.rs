@@ -8,6 +8,7 @@ use farrier_conductor::model::clock::{Clock, SystemClock};
 use farrier_conductor::model::{InstanceInfo, NewNode, Node, ProvisionState};
 use farrier_conductor::{Drivers, Settings};
 use farrier_engine::evidence::events::Event;
+use farrier_engine::records::Order;
 use farrier_engine::store::sqlite::SqliteStore;
 use farrier_engine::store::{Change, NodeStore, Terms};
 use farrier_engine::{Conductor, Error};
@@ -143,17 +144,17 @@ impl Stage {
     }
 
     pub async fn deploy(&self) {
-        self.conductor.deploy("n1", image()).await.unwrap();
+        self.conductor.order("n1", Order::deploy(image())).await.unwrap();
     }
 
     /// A manageable node.
     pub async fn manageable(&self) {
-        self.conductor.manage("n1").await.unwrap();
+        self.conductor.order("n1", Order::Manage).await.unwrap();
         self.wait_for(ProvisionState::Manageable).await;
     }
 
     pub async fn clean(&self, steps: Value) {
-        self.conductor.clean("n1", steps.as_array().unwrap(), false).await.unwrap();
+        self.conductor.order("n1", Order::clean(steps.as_array().unwrap())).await.unwrap();
     }
 
     /// What the agents of the machine were told.
