@@ -9,25 +9,25 @@ use std::sync::Arc;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-/// Looks at all leases of others once in the time that one lasts: whoever lives renews its own several times in
+/// Looks at all leases of others once in the time that one lasts: a live conductor renews its own several times in
 /// between.
-pub(crate) struct SilentHolders {
+pub(crate) struct ExpiredLeases {
     services: Arc<Services>,
-    /// The leases as they were a round ago: their epochs, and when they were to expire.
+    /// The leases as they were a pass ago: their epochs, and when they were to expire.
     seen: HashMap<Uuid, (i64, OffsetDateTime)>,
 }
 
-impl SilentHolders {
+impl ExpiredLeases {
     pub(crate) fn new(services: Arc<Services>) -> Self {
         Self { services, seen: HashMap::new() }
     }
 
-    /// Ends the leases that are as they were a round ago.
+    /// Ends the leases that are as they were a pass ago.
     ///
     /// # Errors
     ///
     /// [`Error::Store`].
-    pub(crate) async fn round(&mut self) -> Result<(), Error> {
+    pub(crate) async fn pass(&mut self) -> Result<(), Error> {
         let before = std::mem::take(&mut self.seen);
         for Held { node, holder, epoch, expires_at } in self.services.store.held().await? {
             if holder == self.services.settings.conductor_name {

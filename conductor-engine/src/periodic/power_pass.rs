@@ -1,6 +1,6 @@
-//! One round over machines: a bounded number of them is read at a time. One that does not answer soon gives up its turn and
+//! One pass over machines: a bounded number of them is read at a time. One that does not answer soon gives up its slot and
 //! is waited for beside the others, until its deadline, so that a hundred that hang hold up nobody. Of each node only what
-//! the round compares is kept, since there may be many.
+//! the pass compares is kept, since there may be many.
 
 use crate::error::Error;
 use crate::lease::HeldTask;
@@ -48,11 +48,11 @@ impl Reading {
     }
 }
 
-/// Which nodes a round is about.
+/// Which nodes a pass is about.
 pub(crate) type Wanted = fn(&Record, &Services) -> bool;
 
-/// How long a machine that is read has its turn. Most BMCs that are well answer within it, and the others are read too.
-const TURN: Duration = Duration::from_secs(1);
+/// How long a machine that is read has its slot. Most BMCs that are well answer within it, and the others are read too.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How sure a reading has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,21 +64,21 @@ pub(crate) enum Doubt {
 }
 
 /// Machines that are read, the first ones first. Readings come when they are there.
-pub(crate) struct Round {
+pub(crate) struct PowerPass {
     services: Arc<Services>,
     nodes: std::vec::IntoIter<Uuid>,
     wanted: Wanted,
     doubt: Doubt,
-    turns: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     reading: JoinSet<Option<Reading>>,
 }
 
-impl Round {
+impl PowerPass {
     /// One over the machines of those of `nodes` that are wanted.
     pub(crate) fn new(services: &Arc<Services>, nodes: Vec<Uuid>, wanted: Wanted, doubt: Doubt) -> Self {
         let most = services.settings.power_sync.sync_power_state_workers.max(1);
-        let (turns, services) = (Arc::new(Semaphore::new(most)), Arc::clone(services));
-        Self { services, nodes: nodes.into_iter(), wanted, doubt, turns, reading: JoinSet::new() }
+        let (slots, services) = (Arc::new(Semaphore::new(most)), Arc::clone(services));
+        Self { services, nodes: nodes.into_iter(), wanted, doubt, slots, reading: JoinSet::new() }
     }
 
     /// The next reading; nothing when all are there.
@@ -86,10 +86,10 @@ impl Round {
         loop {
             let has_more = self.nodes.len() > 0;
             tokio::select! {
-                Ok(turn) = Arc::clone(&self.turns).acquire_owned(), if has_more => {
+                Ok(slot) = Arc::clone(&self.slots).acquire_owned(), if has_more => {
                     let Some(node) = self.nodes.next() else { continue };
-                    let (services, turns) = (Arc::clone(&self.services), Arc::clone(&self.turns));
-                    self.reading.spawn(read_surely(services, turns, turn, node, self.wanted, self.doubt));
+                    let (services, slots) = (Arc::clone(&self.services), Arc::clone(&self.slots));
+                    self.reading.spawn(read_surely(services, slots, slot, node, self.wanted, self.doubt));
                 }
                 Some(read) = self.reading.join_next(), if !self.reading.is_empty() => {
                     if let Ok(Some(reading)) = read {
@@ -105,26 +105,26 @@ impl Round {
 /// Reads a machine as often as doubt wants it. What one reading needs is given back before a pause: many may pause.
 async fn read_surely(
     services: Arc<Services>,
-    turns: Arc<Semaphore>,
-    turn: OwnedSemaphorePermit,
+    slots: Arc<Semaphore>,
+    slot: OwnedSemaphorePermit,
     node: Uuid,
     wanted: Wanted,
     doubt: Doubt,
 ) -> Option<Reading> {
-    let first = Box::pin(read_one(&services, turn, node, wanted)).await?;
+    let first = Box::pin(read_one(&services, slot, node, wanted)).await?;
     if doubt == Doubt::Nothing || !first.contradicts() {
         return Some(first);
     }
     tokio::time::sleep(services.settings.check_interval).await;
-    let turn = turns.acquire_owned().await.ok()?;
-    let second = Box::pin(read_one(&services, turn, node, wanted)).await?;
+    let slot = slots.acquire_owned().await.ok()?;
+    let second = Box::pin(read_one(&services, slot, node, wanted)).await?;
     let is_sure = second.said.as_ref().map_or(true, |said| first.said.as_ref().ok() == Some(said));
     is_sure.then_some(second)
 }
 
 async fn read_one(
     services: &Arc<Services>,
-    turn: OwnedSemaphorePermit,
+    slot: OwnedSemaphorePermit,
     node: Uuid,
     wanted: Wanted,
 ) -> Option<Reading> {
@@ -138,10 +138,10 @@ async fn read_one(
     };
     let said = {
         let mut reading = std::pin::pin!(services.power_state(&record.node));
-        match timeout(TURN, &mut reading).await {
+        match timeout(ANSWER_TIMEOUT, &mut reading).await {
             Ok(said) => said,
             Err(_) => {
-                drop(turn);
+                drop(slot);
                 reading.await
             }
         }
