@@ -128,7 +128,7 @@ impl Services {
     }
 
     /// Leases of nodes that are worked on, or may be, whose task ended without a word: its client went away, it
-    /// panicked, or the store failed. Whoever takes up the node in this process has them.
+    /// panicked, or the store failed. A task that takes up the node in this process has them.
     pub(crate) fn left_leases(&self) -> MutexGuard<'_, HashMap<Uuid, Lease>> {
         self.left_leases.lock().unwrap_or_else(PoisonError::into_inner)
     }

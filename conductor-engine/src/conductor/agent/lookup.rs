@@ -59,7 +59,7 @@ impl Ramdisks {
         Ok(LookupAnswer { node: record.node.shown(&record.session), token })
     }
 
-    /// A node that is worked on may be about to be powered off, or on: whoever asks then is told to ask again.
+    /// A node that is worked on may be about to be powered off, or on: a client that asks then is told to ask again.
     async fn issue_token(&self, seen: &Record) -> Result<String, Error> {
         let token = token::new();
         if !self.0.store().issue_token(seen, &token, self.0.now()).await? {
