@@ -75,7 +75,7 @@ impl Trust {
     }
 }
 
-/// Whether a file is of whoever asks, or of root: in a folder that anybody may write to, others may have put it there.
+/// Whether a file is of this user, or of root: in a folder that anybody may write to, others may have put it there.
 fn is_own(file: &Path) -> bool {
     let own = nix::unistd::geteuid().as_raw();
     file.metadata().is_ok_and(|metadata| [0, own].contains(&metadata.uid()))

@@ -17,9 +17,9 @@ use tokio::time::Instant;
 /// How often the conductor is asked for news.
 const NEWS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Rounds without news after which the node itself is looked at, in case the conductor was
+/// Polls without news after which the node itself is looked at, in case the conductor was
 /// restarted and knows no events any more.
-const QUIET_ROUNDS: u32 = 40;
+const QUIET_POLLS: u32 = 40;
 
 /// Options of `farrier deploy`.
 #[derive(Debug, Args)]
@@ -101,14 +101,14 @@ impl DeployOptions {
             quiet = if events.is_empty() { quiet + 1 } else { 0 };
             for event in events {
                 since = event.sequence + 1;
-                report.tell(&event)?;
+                report.print(&event)?;
                 match event.kind {
                     EventKind::Active => return Ok(()),
                     EventKind::Failed { error } => bail!("{error}"),
                     _ => {}
                 }
             }
-            if quiet == QUIET_ROUNDS {
+            if quiet == QUIET_POLLS {
                 quiet = 0;
                 if let Some(end) = end_without_event(api, &node).await? {
                     return end;

@@ -31,7 +31,7 @@ use tokio::time::{Instant, sleep, timeout};
 const BEGIN: Duration = Duration::from_secs(30);
 /// The first pause before it is started again, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// How long it has to run for the pauses to begin anew.
+/// How long it has to run for the pauses to begin again.
 const STEADY: Duration = Duration::from_secs(60);
 /// How long a change waits for others, since many nodes may change together.
 const TOGETHER: Duration = Duration::from_millis(100);

@@ -29,7 +29,7 @@ pub(crate) enum Readers {
     Bmc,
 }
 
-/// What answers for the media of a shelf, beside the interfaces of the conductor.
+/// What answers for the published media, beside the interfaces of the conductor.
 pub(crate) fn router(shelf: Shelf, readers: Readers) -> Router {
     Router::new().route("/media/{name}", get(answer)).with_state((shelf, readers))
 }
@@ -44,7 +44,9 @@ async fn answer(
     if !shelf.is_for(&name, client.ip()) && readers == Readers::Bmc {
         return StatusCode::NOT_FOUND.into_response();
     }
-    let Some(medium) = shelf.medium(&name).await else { return StatusCode::NOT_FOUND.into_response() };
+    let Some(medium) = shelf.medium(&name).await else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
     let Asked { part, reply } = match ranges::asked(&headers, medium.length()) {
         Ok(asked) => asked,
         Err(nothing) => return nothing.into_response(),

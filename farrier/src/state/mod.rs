@@ -47,7 +47,7 @@ impl StateDir {
         self.state_dir.join("tls")
     }
 
-    /// File of the token by which whoever may read it is an administrator.
+    /// File of the token that makes everybody who may read it an administrator.
     pub(crate) fn token(&self) -> PathBuf {
         self.state_dir.join("token")
     }

@@ -185,12 +185,18 @@ impl NetbootOptions {
             Some(address) => Some(Tftp::open(address).await?),
             None => None,
         };
-        let (told, dhcp) = match dhcp {
-            Some(plan) => plan.start().await.map(|(told, running)| (Some(told), running))?,
+        let (boot_dhcp, dhcp) = match dhcp {
+            Some(plan) => plan.start().await.map(|(boot_dhcp, running)| (Some(boot_dhcp), running))?,
             None => (None, None),
         };
         Ok(Netboot {
-            interfaces: Arc::new(Interfaces { defaults, renderer, loaders, dhcp: told, roots: boot_roots }),
+            interfaces: Arc::new(Interfaces {
+                defaults,
+                renderer,
+                loaders,
+                dhcp: boot_dhcp,
+                roots: boot_roots,
+            }),
             dhcp,
             roots,
             restrict_boot_config: self.restrict_boot_config,

@@ -22,7 +22,7 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// The file of the operators cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum RollError {
+pub(crate) enum UsersFileError {
     /// It cannot be read or written.
     #[error("the file of operators {file} cannot be {verb}: {source}")]
     File {
@@ -36,16 +36,16 @@ pub(crate) enum RollError {
     Line { file: PathBuf, number: usize, reason: String },
 }
 
-/// How somebody is known.
+/// How a user proves who they are.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Proof {
+pub(crate) enum Credential {
     /// By a password, of which this is the bcrypt hash.
     Password(String),
     /// By a token, of which this is the SHA-256.
     Token([u8; 32]),
 }
 
-impl Proof {
+impl Credential {
     /// By this token. Nobody can guess one that was drawn by lot, so a fast digest is enough.
     pub(crate) fn of_token(token: &[u8]) -> Self {
         Self::Token(digest(&SHA256, token).as_ref().try_into().expect("SHA-256 has 32 bytes"))
@@ -60,17 +60,17 @@ impl Proof {
     }
 }
 
-impl fmt::Debug for Proof {
+impl fmt::Debug for Credential {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.kind())
     }
 }
 
-/// Somebody who is known.
+/// A user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    pub(crate) proof: Proof,
+    pub(crate) credential: Credential,
     pub(crate) role: Role,
 }
 
@@ -79,31 +79,33 @@ impl Entry {
         let mut parts = line.splitn(3, ':');
         let name = parts.next().unwrap_or_default();
         check_name(name)?;
-        let proof = match parts.next() {
+        let credential = match parts.next() {
             None => return Err("a colon and a hash are missing after the name".to_owned()),
             Some(text) => match text.strip_prefix(TOKEN_PREFIX) {
-                Some(digits) => Proof::Token(token_digest(digits)?),
+                Some(digits) => Credential::Token(token_digest(digits)?),
                 None => {
                     password::check_hash(text)?;
-                    Proof::Password(text.to_owned())
+                    Credential::Password(text.to_owned())
                 }
             },
         };
         let role = parts.next().map_or(Ok(Role::Admin), str::parse).map_err(|error| error.to_string())?;
-        Ok(Self { name: name.to_owned(), proof, role })
+        Ok(Self { name: name.to_owned(), credential, role })
     }
 
     fn is_by(&self, name: &str, kind: &str) -> bool {
-        self.name == name && self.proof.kind() == kind
+        self.name == name && self.credential.kind() == kind
     }
 }
 
 impl fmt::Display for Entry {
     /// Administrators with a password have a line that Ironic reads too.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.proof {
-            Proof::Password(hash) => write!(formatter, "{}:{hash}", self.name)?,
-            Proof::Token(digest) => write!(formatter, "{}:{TOKEN_PREFIX}{}", self.name, hex::encode(digest))?,
+        match &self.credential {
+            Credential::Password(hash) => write!(formatter, "{}:{hash}", self.name)?,
+            Credential::Token(digest) => {
+                write!(formatter, "{}:{TOKEN_PREFIX}{}", self.name, hex::encode(digest))?
+            }
         }
         match self.role {
             Role::Admin => Ok(()),
@@ -133,12 +135,12 @@ enum Line {
     Other(String),
 }
 
-/// All operators.
+/// The users of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Roll(Vec<Line>);
+pub(crate) struct UsersFile(Vec<Line>);
 
-impl Roll {
-    /// Reads a text; an error tells the number of its line.
+impl UsersFile {
+    /// Reads a text; an error has the number of its line.
     fn parse(text: &str) -> Result<Self, (usize, String)> {
         let mut names = BTreeSet::new();
         let mut lines = Vec::new();
@@ -148,8 +150,8 @@ impl Roll {
                 continue;
             }
             let entry = Entry::parse(line).map_err(|reason| (number, reason))?;
-            if !names.insert((entry.name.clone(), entry.proof.kind())) {
-                return Err((number, format!("{:?} has a {} already", entry.name, entry.proof.kind())));
+            if !names.insert((entry.name.clone(), entry.credential.kind())) {
+                return Err((number, format!("{:?} has a {} already", entry.name, entry.credential.kind())));
             }
             lines.push(Line::Entry(entry));
         }
@@ -157,8 +159,8 @@ impl Roll {
     }
 
     /// Reads a file; without one, there is nobody.
-    pub(crate) fn read(file: &Path) -> Result<Self, RollError> {
-        let failed = |source| RollError::File { file: file.to_owned(), verb: "read", source };
+    pub(crate) fn read(file: &Path) -> Result<Self, UsersFileError> {
+        let failed = |source| UsersFileError::File { file: file.to_owned(), verb: "read", source };
         match fs::metadata(file) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::default()),
             Ok(metadata) if metadata.len() > MOST_BYTES => {
@@ -167,18 +169,18 @@ impl Roll {
             _ => {}
         }
         let text = fs::read_to_string(file).map_err(failed)?;
-        let told = |(number, reason)| RollError::Line { file: file.to_owned(), number, reason };
-        Self::parse(&text).map_err(told)
+        let wrong_line = |(number, reason)| UsersFileError::Line { file: file.to_owned(), number, reason };
+        Self::parse(&text).map_err(wrong_line)
     }
 
     /// Changes a file, which others may change at the same time.
-    pub(crate) fn change<T>(file: &Path, change: impl FnOnce(&mut Self) -> T) -> Result<T, RollError> {
-        let failed = |source| RollError::File { file: file.to_owned(), verb: "written", source };
+    pub(crate) fn change<T>(file: &Path, change: impl FnOnce(&mut Self) -> T) -> Result<T, UsersFileError> {
+        let failed = |source| UsersFileError::File { file: file.to_owned(), verb: "written", source };
         let folder = File::open(private_file::folder(file)).map_err(failed)?;
         folder.lock().map_err(failed)?;
-        let mut roll = Self::read(file)?;
-        let outcome = change(&mut roll);
-        private_file::write(file, roll.to_string().as_bytes()).map_err(failed)?;
+        let mut users = Self::read(file)?;
+        let outcome = change(&mut users);
+        private_file::write(file, users.to_string().as_bytes()).map_err(failed)?;
         Ok(outcome)
     }
 
@@ -193,14 +195,14 @@ impl Roll {
     /// Adds somebody, in place of who has the same name and is known in the same way.
     pub(crate) fn set(&mut self, entry: Entry) {
         let own =
-            |line: &Line| matches!(line, Line::Entry(old) if old.is_by(&entry.name, entry.proof.kind()));
+            |line: &Line| matches!(line, Line::Entry(old) if old.is_by(&entry.name, entry.credential.kind()));
         match self.0.iter().position(own) {
             Some(place) => self.0[place] = Line::Entry(entry),
             None => self.0.push(Line::Entry(entry)),
         }
     }
 
-    /// Removes everybody of that name; tells whether there was one.
+    /// Removes everybody of that name; returns whether there was one.
     pub(crate) fn remove(&mut self, name: &str) -> bool {
         let before = self.0.len();
         self.0.retain(|line| !matches!(line, Line::Entry(entry) if entry.name == name));
@@ -209,9 +211,9 @@ impl Roll {
 
     /// Who has a token. Each is compared, and in constant time.
     pub(crate) fn by_token(&self, token: &[u8]) -> Option<&Entry> {
-        let Proof::Token(shown) = Proof::of_token(token) else { return None };
-        self.entries().fold(None, |found, entry| match &entry.proof {
-            Proof::Token(known) if known.ct_eq(&shown).into() => Some(entry),
+        let Credential::Token(shown) = Credential::of_token(token) else { return None };
+        self.entries().fold(None, |found, entry| match &entry.credential {
+            Credential::Token(known) if known.ct_eq(&shown).into() => Some(entry),
             _ => found,
         })
     }
@@ -223,14 +225,14 @@ impl Roll {
 
     /// Everybody with a password, and its hash.
     pub(crate) fn passwords(&self) -> impl Iterator<Item = (&Entry, &str)> {
-        self.entries().filter_map(|entry| match &entry.proof {
-            Proof::Password(hash) => Some((entry, hash.as_str())),
-            Proof::Token(_) => None,
+        self.entries().filter_map(|entry| match &entry.credential {
+            Credential::Password(hash) => Some((entry, hash.as_str())),
+            Credential::Token(_) => None,
         })
     }
 }
 
-impl fmt::Display for Roll {
+impl fmt::Display for UsersFile {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for line in &self.0 {
             match line {
@@ -260,8 +262,9 @@ mod tests {
             "# who may\n\nironic:{HASH}\nwatcher:{HASH}:reader\nci:sha256={0}\nci:{HASH}:admin\nm3:sha256={0}:reader\n",
             digits()
         );
-        let roll = Roll::parse(&text).unwrap();
-        let shown = roll.entries().map(|entry| format!("{} {:?} {}", entry.name, entry.proof, entry.role));
+        let users = UsersFile::parse(&text).unwrap();
+        let shown =
+            users.entries().map(|entry| format!("{} {:?} {}", entry.name, entry.credential, entry.role));
         let expected = [
             "ironic password admin",
             "watcher password reader",
@@ -270,12 +273,12 @@ mod tests {
             "m3 token reader",
         ];
         assert_eq!(shown.collect::<Vec<_>>(), expected);
-        assert_eq!(roll.to_string(), text.replace(":admin", ""));
-        assert!(!format!("{roll:?}").contains(&HASH[7..]), "hashes do not get into logs");
+        assert_eq!(users.to_string(), text.replace(":admin", ""));
+        assert!(!format!("{users:?}").contains(&HASH[7..]), "hashes do not get into logs");
     }
 
     #[test]
-    fn lines_that_cannot_be_used_are_told_by_their_number_alone() {
+    fn lines_that_cannot_be_used_are_named_by_their_number_alone() {
         let costly = HASH.replace("$05$", "$31$");
         for line in [
             "nobody",
@@ -294,7 +297,7 @@ mod tests {
             &format!("a:sha256={}", "g".repeat(64)),
             &format!("b:{HASH}"),
         ] {
-            let (number, reason) = Roll::parse(&format!("b:{HASH}\n{line}\n")).unwrap_err();
+            let (number, reason) = UsersFile::parse(&format!("b:{HASH}\n{line}\n")).unwrap_err();
             assert_eq!(number, 2, "{line}");
             assert!(!reason.contains("$2y") && !reason.contains("password\""), "{reason}");
         }
@@ -304,31 +307,32 @@ mod tests {
     fn a_file_is_changed_whole_and_keeps_its_comments() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("operators");
-        assert_eq!(Roll::read(&file).unwrap(), Roll::default());
+        assert_eq!(UsersFile::read(&file).unwrap(), UsersFile::default());
         fs::write(&file, format!("# mine\na:{HASH}\n")).unwrap();
-        let token = |name: &str, role| Entry { name: name.to_owned(), proof: Proof::of_token(b"t"), role };
+        let token =
+            |name: &str, role| Entry { name: name.to_owned(), credential: Credential::of_token(b"t"), role };
         let threads = (0..8).map(|number| {
             let file = file.clone();
             let entry = token(&format!("t{number}"), Role::Reader);
-            std::thread::spawn(move || Roll::change(&file, |roll| roll.set(entry)).unwrap())
+            std::thread::spawn(move || UsersFile::change(&file, |users| users.set(entry)).unwrap())
         });
         threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
-        Roll::change(&file, |roll| roll.set(token("t1", Role::Admin))).unwrap();
-        assert!(Roll::change(&file, |roll| roll.remove("a")).unwrap());
-        assert!(!Roll::change(&file, |roll| roll.remove("a")).unwrap());
-        let roll = Roll::read(&file).unwrap();
-        assert_eq!(roll.entries().count(), 8);
-        assert!(roll.to_string().starts_with("# mine\n"));
-        assert_eq!(roll.by_token(b"t").map(|entry| entry.name.len()), Some(2));
-        assert!(roll.by_token(b"other").is_none() && roll.by_name("t1").is_none());
+        UsersFile::change(&file, |users| users.set(token("t1", Role::Admin))).unwrap();
+        assert!(UsersFile::change(&file, |users| users.remove("a")).unwrap());
+        assert!(!UsersFile::change(&file, |users| users.remove("a")).unwrap());
+        let users = UsersFile::read(&file).unwrap();
+        assert_eq!(users.entries().count(), 8);
+        assert!(users.to_string().starts_with("# mine\n"));
+        assert_eq!(users.by_token(b"t").map(|entry| entry.name.len()), Some(2));
+        assert!(users.by_token(b"other").is_none() && users.by_name("t1").is_none());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     proptest! {
         #[test]
         fn whatever_is_read_is_written_as_it_was(text in "([a-c#:$=\n ]|sha256=|reader|\\$2y\\$05\\$)*") {
-            if let Ok(roll) = Roll::parse(&text) {
-                prop_assert_eq!(Roll::parse(&roll.to_string()), Ok(roll));
+            if let Ok(users) = UsersFile::parse(&text) {
+                prop_assert_eq!(UsersFile::parse(&users.to_string()), Ok(users));
             }
         }
     }

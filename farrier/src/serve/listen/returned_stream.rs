@@ -1,4 +1,4 @@
-//! A stream that comes back from whoever it was lent to.
+//! A stream that its borrower returns when it is dropped.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -8,12 +8,12 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 /// The stream; dropping it gives it back. It is there until then.
-pub(crate) struct Lent {
+pub(crate) struct ReturnedStream {
     stream: Option<TcpStream>,
     owner: Option<oneshot::Sender<TcpStream>>,
 }
 
-impl Lent {
+impl ReturnedStream {
     /// One, and where it comes back.
     pub(crate) fn new(stream: TcpStream) -> (Self, oneshot::Receiver<TcpStream>) {
         let (owner, back) = oneshot::channel();
@@ -29,7 +29,7 @@ impl Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for ReturnedStream {
     fn drop(&mut self) {
         if let (Some(owner), Some(stream)) = (self.owner.take(), self.stream.take()) {
             // Who does not want it back has it closed.
@@ -38,7 +38,7 @@ impl Drop for Lent {
     }
 }
 
-impl AsyncRead for Lent {
+impl AsyncRead for ReturnedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -48,7 +48,7 @@ impl AsyncRead for Lent {
     }
 }
 
-impl AsyncWrite for Lent {
+impl AsyncWrite for ReturnedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.stream(|stream| stream.poll_write(cx, bytes))
     }

@@ -1,5 +1,5 @@
-//! Turns to do something that only so many may do at a time. An address has an eighth of them at most, and a network
-//! half of them; a turn that is over goes to the client who has the fewest, and to the first of these.
+//! A semaphore that is fair to clients. An address has an eighth of the permits at most, and a network half of them; a
+//! permit that is released goes to the client who has the fewest, and to the first of these.
 
 use crate::network::Client;
 use crate::network::shares::Shares;
@@ -8,14 +8,14 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// An address has one turn of so many.
+/// An address has one permit of so many.
 const PART_OF_ADDRESS: usize = 8;
-/// A network has one turn of so many.
+/// A network has one permit of so many.
 const PART_OF_NETWORK: usize = 2;
 
-/// The turns. Clones are the same ones.
+/// The semaphore. Clones are the same one.
 #[derive(Debug, Clone)]
-pub(crate) struct Turns {
+pub(crate) struct FairSemaphore {
     table: Arc<Mutex<Table>>,
     total: usize,
 }
@@ -32,41 +32,41 @@ struct Table {
 #[derive(Debug)]
 struct Waiting {
     client: Client,
-    turn: oneshot::Sender<Turn>,
+    permit: oneshot::Sender<FairPermit>,
 }
 
-/// One turn, free again when dropped.
+/// One permit, released when dropped.
 #[derive(Debug)]
-pub(crate) struct Turn {
-    turns: Turns,
+pub(crate) struct FairPermit {
+    semaphore: FairSemaphore,
     client: Client,
 }
 
-impl Turns {
+impl FairSemaphore {
     /// So many at a time.
     pub(crate) fn new(total: usize) -> Self {
         Self { table: Arc::default(), total: total.max(1) }
     }
 
-    /// Waits for a turn. Who stops waiting loses nothing but its place.
-    pub(crate) async fn take(&self, peer: IpAddr) -> Turn {
+    /// Waits for a permit. A client that stops waiting loses its place in the queue alone.
+    pub(crate) async fn take(&self, peer: IpAddr) -> FairPermit {
         let client = Client::of(peer);
         loop {
-            let turn = self.wait(client);
+            let permit = self.wait(client);
             self.give();
             // The sender is dropped with its table alone, which is there for as long as this is.
-            if let Ok(turn) = turn.await {
-                return turn;
+            if let Ok(permit) = permit.await {
+                return permit;
             }
         }
     }
 
-    fn wait(&self, client: Client) -> oneshot::Receiver<Turn> {
-        let (turn, receiver) = oneshot::channel();
+    fn wait(&self, client: Client) -> oneshot::Receiver<FairPermit> {
+        let (permit, receiver) = oneshot::channel();
         let mut table = self.table();
         table.count += 1;
         let number = table.count;
-        table.waiting.insert(number, Waiting { client, turn });
+        table.waiting.insert(number, Waiting { client, permit });
         receiver
     }
 
@@ -74,14 +74,14 @@ impl Turns {
     fn give(&self) {
         loop {
             let mut table = self.table();
-            table.waiting.retain(|_, waiting| !waiting.turn.is_closed());
+            table.waiting.retain(|_, waiting| !waiting.permit.is_closed());
             let Some(number) = table.next(self.total) else { return };
-            let Some(Waiting { client, turn }) = table.waiting.remove(&number) else { return };
+            let Some(Waiting { client, permit }) = table.waiting.remove(&number) else { return };
             table.taken += 1;
             table.shares.add(client, 1);
             drop(table);
             // Who has gone meanwhile gives it back.
-            drop(turn.send(Turn { turns: self.clone(), client }));
+            drop(permit.send(FairPermit { semaphore: self.clone(), client }));
         }
     }
 
@@ -91,7 +91,7 @@ impl Turns {
 }
 
 impl Table {
-    /// Whose turn it is.
+    /// The client that gets the next permit.
     fn next(&self, total: usize) -> Option<u64> {
         let is_free = self.taken < total;
         let entitled =
@@ -100,13 +100,13 @@ impl Table {
         first.map(|(number, _)| *number)
     }
 
-    /// Whether a client may have another turn, if one is free.
+    /// Whether a client may have another permit, if one is free.
     fn may_have(&self, client: Client, total: usize) -> bool {
         self.shares.of_address(client) < most(total, PART_OF_ADDRESS)
             && self.shares.of_network(client) < most(total, PART_OF_NETWORK)
     }
 
-    /// Whether a client might have the turn that another has.
+    /// Whether a client might have the permit that another has.
     fn might_have(&self, client: Client, total: usize, other: Client) -> bool {
         self.shares.of_address(client)
             < most(total, PART_OF_ADDRESS) + u64::from(client.address == other.address)
@@ -115,29 +115,29 @@ impl Table {
     }
 }
 
-/// The most turns of an address or a network, which has one of so many.
+/// The most permits of an address or a network, which has one of so many.
 fn most(total: usize, part: usize) -> u64 {
     u64::try_from((total / part).max(1)).unwrap_or(u64::MAX)
 }
 
-impl Turn {
-    /// Whether a client waits for a turn, and would have this one.
+impl FairPermit {
+    /// Whether a client waits for a permit, and would get this one.
     pub(crate) fn is_wanted(&self) -> bool {
-        let table = self.turns.table();
+        let table = self.semaphore.table();
         let wants = |waiting: &Waiting| {
-            !waiting.turn.is_closed() && table.might_have(waiting.client, self.turns.total, self.client)
+            !waiting.permit.is_closed() && table.might_have(waiting.client, self.semaphore.total, self.client)
         };
         table.waiting.values().any(wants)
     }
 }
 
-impl Drop for Turn {
+impl Drop for FairPermit {
     fn drop(&mut self) {
-        let mut table = self.turns.table();
+        let mut table = self.semaphore.table();
         table.taken -= 1;
         table.shares.remove(self.client, 1);
         drop(table);
-        self.turns.give();
+        self.semaphore.give();
     }
 }
 
@@ -146,35 +146,35 @@ mod tests {
     use super::*;
     use futures_util::FutureExt;
 
-    fn take(turns: &Turns, peer: &str) -> Option<Turn> {
-        turns.take(peer.parse().unwrap()).now_or_never()
+    fn take(semaphore: &FairSemaphore, peer: &str) -> Option<FairPermit> {
+        semaphore.take(peer.parse().unwrap()).now_or_never()
     }
 
     #[test]
     fn n13_an_address_has_an_eighth_and_a_network_half() {
-        let turns = Turns::new(64);
-        let greedy: Vec<_> = (0..100).filter_map(|_| take(&turns, "192.0.2.66")).collect();
+        let semaphore = FairSemaphore::new(64);
+        let greedy: Vec<_> = (0..100).filter_map(|_| take(&semaphore, "192.0.2.66")).collect();
         assert_eq!(greedy.len(), 8);
         let strangers: Vec<_> =
-            (0..200).filter_map(|n| take(&turns, &format!("2001:db8:0:bad::{n:x}"))).collect();
+            (0..200).filter_map(|n| take(&semaphore, &format!("2001:db8:0:bad::{n:x}"))).collect();
         assert_eq!(strangers.len(), 32);
-        let others: Vec<_> = (0..100).filter_map(|n| take(&turns, &format!("192.0.2.{n}"))).collect();
+        let others: Vec<_> = (0..100).filter_map(|n| take(&semaphore, &format!("192.0.2.{n}"))).collect();
         assert_eq!(others.len(), 24);
         drop(greedy);
-        assert!(take(&turns, "192.0.2.66").is_some(), "what is over is free");
+        assert!(take(&semaphore, "192.0.2.66").is_some(), "what is over is free");
     }
 
     #[tokio::test]
-    async fn n13_a_turn_that_is_over_goes_to_who_has_the_fewest() {
-        let turns = Turns::new(16);
+    async fn n13_a_permit_that_is_released_goes_to_who_has_the_fewest() {
+        let semaphore = FairSemaphore::new(16);
         let wait = |peer: &str| {
             tokio::spawn({
-                let (turns, peer) = (turns.clone(), peer.parse().unwrap());
-                async move { turns.take(peer).await }
+                let (semaphore, peer) = (semaphore.clone(), peer.parse().unwrap());
+                async move { semaphore.take(peer).await }
             })
         };
-        let mut taken: Vec<_> = (0..16).filter_map(|n| take(&turns, &format!("192.0.2.{n}"))).collect();
-        let greedy = take(&turns, "192.0.2.3");
+        let mut taken: Vec<_> = (0..16).filter_map(|n| take(&semaphore, &format!("192.0.2.{n}"))).collect();
+        let greedy = take(&semaphore, "192.0.2.3");
         assert!(greedy.is_none());
         let (mut second, given_up, first) = (wait("192.0.2.3"), wait("192.0.2.77"), wait("192.0.2.99"));
         tokio::task::yield_now().await;
@@ -182,12 +182,12 @@ mod tests {
         given_up.abort();
         assert!(given_up.await.is_err());
         drop(taken.swap_remove(0));
-        let turn = first.await.unwrap();
+        let permit = first.await.unwrap();
         assert!((&mut second).now_or_never().is_none(), "it came before, and has one already");
-        drop(turn);
-        let turn = second.await.unwrap();
-        assert!(!turn.is_wanted());
-        drop((turn, taken));
-        assert_eq!(turns.table().taken, 0);
+        drop(permit);
+        let permit = second.await.unwrap();
+        assert!(!permit.is_wanted());
+        drop((permit, taken));
+        assert_eq!(semaphore.table().taken, 0);
     }
 }

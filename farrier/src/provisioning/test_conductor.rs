@@ -24,7 +24,7 @@ use tempfile::TempDir;
 pub(super) const PXELINUX: &str = "pxelinux.cfg/01-52-54-00-00-00-01";
 
 /// The conductor's files, and the node's.
-pub(super) struct Stage {
+pub(super) struct TestConductor {
     pub(super) files: Arc<Files>,
     pub(super) conductor: Conductor,
     pub(super) node: Node,
@@ -32,7 +32,7 @@ pub(super) struct Stage {
     pub(super) folder: TempDir,
 }
 
-impl Stage {
+impl TestConductor {
     /// Its node is to boot this kernel, with PXELINUX.
     pub(super) async fn new(kernel: &[u8]) -> Self {
         Self::with_roots(kernel, BootRoots::default()).await

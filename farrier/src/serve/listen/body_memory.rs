@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 /// Memory that all bodies of a listener share.
 #[derive(Debug, Clone)]
-pub(crate) struct Memory(Arc<Mutex<Table>>);
+pub(crate) struct BodyMemory(Arc<Mutex<Table>>);
 
 #[derive(Debug)]
 struct Table {
@@ -37,7 +37,7 @@ pub(crate) struct Reception(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    memory: Memory,
+    memory: BodyMemory,
     number: u64,
     /// Whether it lacked memory.
     is_short: AtomicBool,
@@ -46,7 +46,7 @@ struct Inner {
     is_whole: Arc<AtomicBool>,
 }
 
-impl Memory {
+impl BodyMemory {
     /// So many bytes.
     pub(crate) fn new(bytes: usize) -> Self {
         let (shares, bodies) = Default::default();
@@ -154,13 +154,13 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    fn reception(memory: &Memory, peer: &str) -> Reception {
+    fn reception(memory: &BodyMemory, peer: &str) -> Reception {
         memory.reception(peer.parse().unwrap(), Arc::default())
     }
 
     #[test]
     fn bodies_share_a_memory_and_give_it_back() {
-        let memory = Memory::new(10 << 10);
+        let memory = BodyMemory::new(10 << 10);
         let (one, other) = (reception(&memory, "192.0.2.1"), reception(&memory, "192.0.2.2"));
         assert!(one.take(5 << 10) && one.take(1));
         assert!(other.take(5 << 10) && !other.take(6 << 10));
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn n15_the_largest_body_of_who_has_the_most_gives_way() {
-        let memory = Memory::new(128 * MIB);
+        let memory = BodyMemory::new(128 * MIB);
         let greedy: Vec<_> = (0..8).map(|_| reception(&memory, "192.0.2.66")).collect();
         assert!(greedy.iter().all(|body| body.take(16 * MIB)));
         greedy[1..].iter().for_each(Reception::is_whole);
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn n15_a_stranger_with_a_network_is_one_client() {
-        let memory = Memory::new(128 * MIB);
+        let memory = BodyMemory::new(128 * MIB);
         let strangers: Vec<_> = (0..8).map(|n| reception(&memory, &format!("2001:db8:0:bad::{n}"))).collect();
         assert!(strangers.iter().all(|body| body.take(16 * MIB)));
         for modest in ["192.0.2.1", "2001:db8::1"] {

@@ -1,11 +1,11 @@
-//! What a machine has got of a file, for the trace of its boot.
+//! How much of a file was transferred to a machine, for the trace of its boot.
 
 use farrier_drivers::netboot::names::Item;
 use farrier_engine::Conductor;
 use farrier_engine::evidence::boot_trace::{BootPeer, BootStage, Reached};
 
-/// Follows a file to a machine.
-pub(crate) struct Trail {
+/// Traces the transfer of a file to a machine.
+pub(crate) struct TransferTrace {
     conductor: Conductor,
     peer: BootPeer,
     stage: BootStage,
@@ -14,7 +14,7 @@ pub(crate) struct Trail {
     percent: Option<u64>,
 }
 
-impl Trail {
+impl TransferTrace {
     /// Of a file of so many bytes.
     pub(crate) fn new(
         conductor: Conductor,
@@ -27,7 +27,7 @@ impl Trail {
         Self { conductor, peer, stage, what, total, percent: None }
     }
 
-    /// It has all bytes up to this one. Told once for each hundredth.
+    /// It has all bytes up to this one. Reported once for each hundredth.
     pub(crate) fn reached(&mut self, bytes: u64) {
         let percent = Some((bytes * 100).checked_div(self.total).unwrap_or(100));
         if self.percent != percent {

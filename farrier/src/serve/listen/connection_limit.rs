@@ -1,6 +1,6 @@
-//! The places at a listener. When all are taken, a newcomer gets the place of another connection, of the client that
-//! holds the most: one without a whole request before one with, and the oldest of these. Whoever opens many connections
-//! drives out nobody but himself.
+//! The connection limit of a listener. When it is reached, a new connection evicts another one, of the client that has
+//! the most: one without a whole request before one with, and the oldest of these. A client that opens many connections
+//! evicts its own alone.
 
 use crate::network::Client;
 use crate::network::shares::Shares;
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 /// The open connections of a listener.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct ConnectionLimit {
     table: Arc<Mutex<Table>>,
     capacity: usize,
 }
@@ -33,25 +33,25 @@ struct Entry {
     _close: oneshot::Sender<()>,
 }
 
-/// The place of one connection; free again when dropped.
+/// The slot of one connection; free again when dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
-    places: Places,
+pub(crate) struct ConnectionSlot {
+    limit: ConnectionLimit,
     number: u64,
     /// Whether a whole request of this connection is being answered.
     pub(crate) is_answered: Arc<AtomicBool>,
-    /// Ends when the place is given to somebody else.
-    pub(crate) given_away: oneshot::Receiver<()>,
+    /// Ends when the connection is evicted.
+    pub(crate) evicted: oneshot::Receiver<()>,
 }
 
-impl Places {
+impl ConnectionLimit {
     /// So many of them.
     pub(crate) fn new(capacity: usize) -> Self {
         Self { table: Arc::default(), capacity: capacity.max(1) }
     }
 
-    /// A place for a connection from an address.
-    pub(crate) fn admit(&self, peer: IpAddr) -> Place {
+    /// A slot for a connection from an address.
+    pub(crate) fn admit(&self, peer: IpAddr) -> ConnectionSlot {
         let mut table = self.table();
         while table.open.len() >= self.capacity {
             let Some(victim) = table.victim() else { break };
@@ -60,12 +60,12 @@ impl Places {
         }
         table.count += 1;
         let number = table.count;
-        let (close, given_away) = oneshot::channel();
+        let (close, evicted) = oneshot::channel();
         let is_answered = Arc::new(AtomicBool::new(false));
         let client = Client::of(peer);
         table.shares.add(client, 1);
         table.open.insert(number, Entry { client, is_answered: Arc::clone(&is_answered), _close: close });
-        Place { places: self.clone(), number, is_answered, given_away }
+        ConnectionSlot { limit: self.clone(), number, is_answered, evicted }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -74,7 +74,7 @@ impl Places {
 }
 
 impl Table {
-    /// Whose turn it is to go.
+    /// The connection to evict.
     fn victim(&self) -> Option<u64> {
         let rank = |number: &u64, entry: &Entry| {
             let is_answered = entry.is_answered.load(Ordering::Relaxed);
@@ -92,9 +92,9 @@ impl Table {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.places.table().close(self.number);
+        self.limit.table().close(self.number);
     }
 }
 
@@ -102,56 +102,55 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    fn admit(places: &Places, peer: &str) -> Place {
-        places.admit(peer.parse().unwrap())
+    fn admit(limit: &ConnectionLimit, peer: &str) -> ConnectionSlot {
+        limit.admit(peer.parse().unwrap())
     }
 
-    fn is_gone(place: &mut Place) -> bool {
-        place.given_away.try_recv() == Err(oneshot::error::TryRecvError::Closed)
+    fn is_gone(slot: &mut ConnectionSlot) -> bool {
+        slot.evicted.try_recv() == Err(oneshot::error::TryRecvError::Closed)
     }
 
     #[test]
-    fn who_holds_the_most_places_gives_one_up() {
-        let places = Places::new(3);
-        let mut operator = admit(&places, "192.0.2.1");
-        let mut first = admit(&places, "2001:db8::1");
-        let mut second = admit(&places, "2001:db8::2");
-        let mut newcomer = admit(&places, "192.0.2.3");
+    fn who_holds_the_most_slots_gives_one_up() {
+        let limit = ConnectionLimit::new(3);
+        let mut operator = admit(&limit, "192.0.2.1");
+        let mut first = admit(&limit, "2001:db8::1");
+        let mut second = admit(&limit, "2001:db8::2");
+        let mut newcomer = admit(&limit, "192.0.2.3");
         assert!(is_gone(&mut first), "the oldest of the largest network");
         assert!(![&mut second, &mut operator, &mut newcomer].into_iter().any(is_gone));
     }
 
     #[test]
-    fn n15_the_machines_of_one_network_lose_no_place_to_a_single_address() {
-        let places = Places::new(48);
-        let machines = (0..32).map(|n| admit(&places, &format!("2001:db8::{n:x}")));
+    fn n15_the_machines_of_one_network_lose_no_slot_to_a_single_address() {
+        let limit = ConnectionLimit::new(48);
+        let machines = (0..32).map(|n| admit(&limit, &format!("2001:db8::{n:x}")));
         let mut machines: Vec<_> = machines.collect();
-        let greedy: Vec<_> = (0..100).map(|_| admit(&places, "192.0.2.66")).collect();
+        let greedy: Vec<_> = (0..100).map(|_| admit(&limit, "192.0.2.66")).collect();
         assert!(!machines.iter_mut().any(is_gone));
         drop(greedy);
         // A stranger with a network of its own.
-        let _strangers: Vec<_> =
-            (0..100).map(|n| admit(&places, &format!("2001:db8:0:bad::{n:x}"))).collect();
-        let gone = machines.iter_mut().filter_map(|place| is_gone(place).then_some(())).count();
+        let _strangers: Vec<_> = (0..100).map(|n| admit(&limit, &format!("2001:db8:0:bad::{n:x}"))).collect();
+        let gone = machines.iter_mut().filter_map(|slot| is_gone(slot).then_some(())).count();
         assert!(gone <= 9, "half of the places are theirs, and {gone} are gone");
-        let mut operator = admit(&places, "192.0.2.1");
-        let _more: Vec<_> = (100..200).map(|n| admit(&places, &format!("2001:db8:0:bad::{n:x}"))).collect();
+        let mut operator = admit(&limit, "192.0.2.1");
+        let _more: Vec<_> = (100..200).map(|n| admit(&limit, &format!("2001:db8:0:bad::{n:x}"))).collect();
         assert!(!is_gone(&mut operator));
     }
 
     #[test]
-    fn a_connection_that_is_being_answered_goes_last_of_its_network_and_a_free_place_is_taken_first() {
-        let places = Places::new(2);
-        let mut busy = admit(&places, "192.0.2.1");
+    fn a_connection_that_is_being_answered_goes_last_of_its_network_and_a_free_slot_is_taken_first() {
+        let limit = ConnectionLimit::new(2);
+        let mut busy = admit(&limit, "192.0.2.1");
         busy.is_answered.store(true, Ordering::Relaxed);
-        let mut idle = admit(&places, "192.0.2.1");
-        let third = admit(&places, "192.0.2.1");
+        let mut idle = admit(&limit, "192.0.2.1");
+        let third = admit(&limit, "192.0.2.1");
         assert!(is_gone(&mut idle) && !is_gone(&mut busy));
         drop(third);
-        let mut fourth = admit(&places, "::ffff:192.0.2.1");
+        let mut fourth = admit(&limit, "::ffff:192.0.2.1");
         assert!(!is_gone(&mut busy));
         fourth.is_answered.store(true, Ordering::Relaxed);
-        let _fifth = admit(&places, "192.0.2.9");
+        let _fifth = admit(&limit, "192.0.2.9");
         assert!(is_gone(&mut busy) && !is_gone(&mut fourth), "a crowd of requests keeps nobody out");
     }
 }

@@ -21,20 +21,20 @@ pub(super) struct Verdict {
 }
 
 /// Verdicts of late.
-pub(super) struct Proofs {
+pub(super) struct PasswordCache {
     key: Key,
     verdicts: Mutex<HashMap<[u8; 32], Arc<Verdict>>>,
 }
 
-impl Proofs {
+impl PasswordCache {
     pub(super) fn new() -> Self {
         let mut key = [0; 32];
         OsRng.try_fill_bytes(&mut key).expect("the kernel has random bytes");
         Self { key: Key::new(HMAC_SHA256, &key), verdicts: Mutex::default() }
     }
 
-    /// The verdict about a password, which whoever has it first is to find. Of those that are there, only right ones
-    /// are kept.
+    /// The verdict about a password, which the first request for it has to find. Of those that are there, only right
+    /// ones are kept.
     pub(super) fn of(&self, name: &str, password: &[u8], hash: &str, now: Instant) -> Arc<Verdict> {
         let digest = self.digest(&[name.as_bytes(), password, hash.as_bytes()]);
         let mut verdicts = self.verdicts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -62,19 +62,19 @@ mod tests {
 
     #[test]
     fn right_passwords_are_remembered_for_a_while_and_wrong_ones_are_not() {
-        let (proofs, now) = (Proofs::new(), Instant::now());
+        let (cache, now) = (PasswordCache::new(), Instant::now());
         let known = |password: &[u8], hash: &str, now: Instant| {
-            proofs.of("a", password, hash, now).is_right.get().copied()
+            cache.of("a", password, hash, now).is_right.get().copied()
         };
-        proofs.of("a", b"right", "h", now).is_right.set(true).unwrap();
-        proofs.of("a", b"wrong", "h", now).is_right.set(false).unwrap();
+        cache.of("a", b"right", "h", now).is_right.set(true).unwrap();
+        cache.of("a", b"wrong", "h", now).is_right.set(false).unwrap();
         assert_eq!(known(b"right", "h", now), Some(true));
         assert_eq!(known(b"wrong", "h", now), None);
         assert_eq!(known(b"right", "another hash", now), None);
-        assert_eq!(proofs.of("ar", b"ight", "h", now).is_right.get(), None);
+        assert_eq!(cache.of("ar", b"ight", "h", now).is_right.get(), None);
         assert_eq!(known(b"right", "h", now + LIFE), None);
-        let waits = proofs.of("a", b"later", "h", now);
-        assert!(Arc::ptr_eq(&waits, &proofs.of("a", b"later", "h", now)), "one answer for both");
-        assert!(proofs.verdicts.lock().unwrap().len() <= 2);
+        let waits = cache.of("a", b"later", "h", now);
+        assert!(Arc::ptr_eq(&waits, &cache.of("a", b"later", "h", now)), "one answer for both");
+        assert!(cache.verdicts.lock().unwrap().len() <= 2);
     }
 }

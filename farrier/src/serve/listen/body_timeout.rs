@@ -1,7 +1,7 @@
-//! Bodies of requests that come in time, and whose handlers have a turn.
+//! The timeout of request bodies, whose handlers wait for a permit.
 
+use crate::serve::listen::body_memory::Reception;
 use crate::serve::listen::limits::Limits;
-use crate::serve::listen::memory::Reception;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use std::io;
 use std::pin::Pin;
@@ -10,31 +10,31 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
 /// What the end of a body waits for, and whether that came.
-type Pass = Pin<Box<dyn Future<Output = bool> + Send>>;
+type Permitted = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 /// A body that ends with an error when it is too slow, or too much for the memory.
-pub(crate) struct Steady {
+pub(crate) struct TimedBody {
     body: Incoming,
     limits: Limits,
     reception: Reception,
     /// Its end is told when this is done.
-    pass: Option<Pass>,
+    permitted: Option<Permitted>,
     begin: Instant,
     received: usize,
     deadline: Pin<Box<Sleep>>,
 }
 
-impl Steady {
+impl TimedBody {
     /// One whose end waits for something, since what is answered begins with it.
     pub(crate) fn new(
         body: Incoming,
         limits: Limits,
         reception: Reception,
-        pass: impl Future<Output = bool> + Send + 'static,
+        permitted: impl Future<Output = bool> + Send + 'static,
     ) -> Self {
         let begin = Instant::now();
         let deadline = Box::pin(tokio::time::sleep_until(begin + limits.patience));
-        Self { body, limits, reception, pass: Some(Box::pin(pass)), begin, received: 0, deadline }
+        Self { body, limits, reception, permitted: Some(Box::pin(permitted)), begin, received: 0, deadline }
     }
 
     /// Counts what has come; the more it is, the longer may the rest take.
@@ -50,16 +50,16 @@ impl Steady {
     }
 
     /// Waits for what its end waits for.
-    fn poll_pass(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(pass) = &mut self.pass else { return Poll::Ready(Ok(())) };
+    fn poll_permitted(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(permitted) = &mut self.permitted else { return Poll::Ready(Ok(())) };
         self.reception.is_whole();
-        let has_come = ready!(pass.as_mut().poll(cx));
-        self.pass = None;
+        let has_come = ready!(permitted.as_mut().poll(cx));
+        self.permitted = None;
         Poll::Ready(if has_come { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) })
     }
 }
 
-impl Body for Steady {
+impl Body for TimedBody {
     type Data = Bytes;
     type Error = axum::BoxError;
 
@@ -68,7 +68,7 @@ impl Body for Steady {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         if self.body.is_end_stream() {
-            ready!(self.poll_pass(cx))?;
+            ready!(self.poll_permitted(cx))?;
             return Poll::Ready(None);
         }
         let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
@@ -82,13 +82,13 @@ impl Body for Steady {
             self.count(data.len())?;
         }
         if frame.is_none() {
-            ready!(self.poll_pass(cx))?;
+            ready!(self.poll_permitted(cx))?;
         }
         Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream() && self.pass.is_none()
+        self.body.is_end_stream() && self.permitted.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
