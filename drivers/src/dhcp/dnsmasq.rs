@@ -1,7 +1,7 @@
 //! The DHCP provider `dnsmasq`: a file for each node with its options, and one for each of its cards with the tag that
 //! they are sent to.
 //!
-//! dnsmasq reads them when it begins, so its owner is asked after each change to start it anew. It could be told to read
+//! dnsmasq reads them when it begins, so its owner is asked after each change to restart it. It could be ordered to read
 //! them again, or watch them; but what 2.90 does then, once it has used an entry of a host, is to crash. A file is
 //! written beside its place and moved there, so none is read half.
 

@@ -28,7 +28,7 @@ use tokio::runtime::Handle;
 
 /// The step by which the image is written.
 const WRITE_IMAGE: &str = "write_image";
-/// The note of what is exported, for whoever goes on should this conductor stop.
+/// The record of what is exported, for the conductor that takes over should this one stop.
 const EXPORT: &str = "iscsi_target";
 /// The note of what the partitions are known by (section 5.6).
 const UUIDS: &str = "deployment_uuids";
@@ -64,7 +64,7 @@ impl IscsiDeploy {
         let export = DiskExport::anew(&agent_url, portal_port(&task.node)?, task.node.uuid)?;
         let unit = LogicalUnit::of(&export)?;
         let disks = disks(task).await?;
-        // Noted before it is done: whoever goes on closes it.
+        // Recorded before it is done: the conductor that takes over closes it.
         note(task, EXPORT, Some(json!(export.target))).await?;
         let access = if job.keeps_table() { Access::Write } else { Access::WriteWiped };
         if let Err(error) = export.start(task, access).await {

@@ -95,7 +95,7 @@ fn why_not(slot: &Slot<'_>, wish: &Wish<'_>) -> Option<String> {
     slot.vif().map(|vif| format!("has {vif}")).or_else(|| unfit(slot, wish))
 }
 
-/// Why cards cannot have it, whoever else has them. All of a group have to do.
+/// Why cards cannot have it, even if nothing else has them. All of a group have to do.
 fn unfit(slot: &Slot<'_>, wish: &Wish<'_>) -> Option<String> {
     if let Some(network) = slot.physical_network().filter(|_| !wish.physical_networks.is_empty())
         && !wish.physical_networks.contains(network)

@@ -1,4 +1,4 @@
-//! The serial console of a machine: a log, and a socket for whoever types.
+//! The serial console of a machine: a log, and a socket for what an operator types.
 
 use super::description::{self, Description};
 use super::{Folders, QemuError, QemuSettings};
@@ -33,7 +33,7 @@ impl Interface for QemuConsole {
     }
 }
 
-/// It is there for as long as the machine is on, whoever opens or closes it.
+/// It is there for as long as the machine is on, no matter who opens or closes it.
 #[async_trait]
 impl ConsoleInterface for QemuConsole {
     async fn start_console(&self, _node: &Node) -> Result<(), InterfaceError> {

@@ -9,7 +9,7 @@ use farrier_conductor::interfaces::BootFile;
 use farrier_drivers::dhcp::lease::Lease;
 use farrier_drivers::netboot::loaders::Loaders;
 use farrier_drivers::netboot::names::{Name, Whose};
-use farrier_drivers::netboot::root_script::{GRUB_LIST, GRUB_LISTS, PXELINUX_DEFAULT};
+use farrier_drivers::netboot::scripts::root_script::{GRUB_LIST, GRUB_LISTS, PXELINUX_DEFAULT};
 use farrier_engine::Conductor;
 use farrier_engine::evidence::boot_trace::{BootPeer, BootStage};
 use std::net::IpAddr;

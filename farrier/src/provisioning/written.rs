@@ -6,7 +6,7 @@ use crate::provisioning::files::Roots;
 use anyhow::Context;
 use farrier_conductor::interfaces::BootFile;
 use farrier_drivers::netboot::boot_roots::BootRoots;
-use farrier_drivers::netboot::root_script::{GRUB_LIST, GRUB_LISTS, PXELINUX_DEFAULT};
+use farrier_drivers::netboot::scripts::root_script::{GRUB_LIST, GRUB_LISTS, PXELINUX_DEFAULT};
 use farrier_engine::Conductor;
 use rand::Rng;
 use std::collections::{BTreeSet, HashSet};

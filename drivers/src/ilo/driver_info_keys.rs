@@ -17,18 +17,18 @@ pub(super) const KEYS: Properties = &[
     ),
 ];
 
-/// Each key, and that of Redfish.
-const WORDS: &[(&str, &str)] = &[
+/// Each key, and the key of Redfish for the same.
+const REDFISH_KEYS: &[(&str, &str)] = &[
     ("ilo_address", "redfish_address"),
     ("ilo_username", "redfish_username"),
     ("ilo_password", "redfish_password"),
     ("ilo_verify_ca", "redfish_verify_ca"),
 ];
 
-/// What Redfish says of a BMC, in the words of iLO.
+/// An error of Redfish that names the keys of iLO.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct InItsWords(String);
+struct WithIloKeys(String);
 
 /// A node as Redfish takes it.
 ///
@@ -37,7 +37,7 @@ struct InItsWords(String);
 /// [`InterfaceError::DriverInfo`] for the first key that is missing or unusable.
 pub(super) fn as_redfish(node: &Node) -> Result<Node, InterfaceError> {
     let mut redfish = node.clone();
-    for (ours, theirs) in WORDS {
+    for (ours, theirs) in REDFISH_KEYS {
         match node.driver_info.get(*ours) {
             Some(value) => drop(redfish.driver_info.insert((*theirs).to_owned(), value.clone())),
             None => drop(redfish.driver_info.remove(*theirs)),
@@ -77,16 +77,17 @@ fn port(node: &Node) -> Result<Option<u16>, InterfaceError> {
     number.parse().map(Some).map_err(|_| wrong())
 }
 
-/// What Redfish says of a node, as it has to be for one with these keys.
+/// An error of Redfish about a node, which names the keys that the node has.
 pub(super) fn of_ilo(error: InterfaceError) -> InterfaceError {
-    let ours =
-        |text: &str| WORDS.iter().fold(text.to_owned(), |text, (ours, theirs)| text.replace(theirs, ours));
+    let ours = |text: &str| {
+        REDFISH_KEYS.iter().fold(text.to_owned(), |text, (ours, theirs)| text.replace(theirs, ours))
+    };
     match error {
         InterfaceError::DriverInfo { key, reason } => {
             InterfaceError::DriverInfo { key: ours(&key), reason: ours(&reason) }
         }
-        InterfaceError::Driver(error) => InterfaceError::driver(InItsWords(ours(&error.to_string()))),
-        InterfaceError::NotAsked(error) => InterfaceError::not_asked(InItsWords(ours(&error.to_string()))),
+        InterfaceError::Driver(error) => InterfaceError::driver(WithIloKeys(ours(&error.to_string()))),
+        InterfaceError::NotAsked(error) => InterfaceError::not_asked(WithIloKeys(ours(&error.to_string()))),
         other => other,
     }
 }
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_in_its_own_words() {
+    fn errors_name_the_keys_of_the_ilo() {
         for (more, part) in [
             (json!({"ilo_password": null}), "driver_info ilo_password: is missing"),
             (json!({"ilo_address": null}), "driver_info ilo_address: is missing"),
@@ -133,8 +134,9 @@ mod tests {
         }
         let error = of_ilo(InterfaceError::driver_info("redfish_verify_ca", "must be true")).to_string();
         assert_eq!(error, "driver_info ilo_verify_ca: must be true");
-        let error =
-            of_ilo(InterfaceError::driver(InItsWords("change redfish_username and redfish_password".into())));
+        let error = of_ilo(InterfaceError::driver(WithIloKeys(
+            "change redfish_username and redfish_password".into(),
+        )));
         assert_eq!(error.to_string(), "change ilo_username and ilo_password");
     }
 }

@@ -1,14 +1,14 @@
 //! How a BMC is reached, as `driver_info` of its node says (section 9.3).
 
 use super::trust::Trust;
-use crate::secret::Secret;
+use crate::client::secret::Secret;
 use farrier_conductor::interfaces::{InterfaceError, Properties};
 use farrier_conductor::model::Node;
 use reqwest::Url;
 use serde_json::Value;
 
 /// The keys of `driver_info` that say it.
-pub(super) const KEYS: Properties = &[
+pub(in crate::redfish) const KEYS: Properties = &[
     ("redfish_address", "URL of the BMC without a path, https unless it says otherwise; required"),
     (
         "redfish_system_id",
@@ -29,7 +29,7 @@ pub(super) const KEYS: Properties = &[
 
 /// How a user proves to be one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum AuthType {
+pub(in crate::redfish) enum AuthType {
     /// By sessions, where the BMC has them.
     Auto,
     /// By sessions.
@@ -40,27 +40,27 @@ pub(super) enum AuthType {
 
 /// A user of a BMC.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Login {
-    pub(super) user: String,
-    pub(super) password: Secret,
-    pub(super) auth_type: AuthType,
+pub(in crate::redfish) struct Login {
+    pub(in crate::redfish) user: String,
+    pub(in crate::redfish) password: Secret,
+    pub(in crate::redfish) auth_type: AuthType,
 }
 
 /// How a BMC is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Connection {
+pub(in crate::redfish) struct Connection {
     /// Scheme, host and port.
-    pub(super) address: Url,
-    pub(super) login: Option<Login>,
-    pub(super) trust: Trust,
+    pub(in crate::redfish) address: Url,
+    pub(in crate::redfish) login: Option<Login>,
+    pub(in crate::redfish) trust: Trust,
 }
 
 /// The machine of a node, at its BMC.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Description {
-    pub(super) connection: Connection,
+pub(in crate::redfish) struct Description {
+    pub(in crate::redfish) connection: Connection,
     /// Path of the machine; nothing where it is the only one.
-    pub(super) system: Option<String>,
+    pub(in crate::redfish) system: Option<String>,
 }
 
 impl Description {
@@ -69,7 +69,7 @@ impl Description {
     /// # Errors
     ///
     /// [`InterfaceError::DriverInfo`] for the first key that is missing or unusable.
-    pub(super) fn read(node: &Node) -> Result<Self, InterfaceError> {
+    pub(in crate::redfish) fn read(node: &Node) -> Result<Self, InterfaceError> {
         let text = |key: &'static str| {
             let read = node.driver_info.text(key);
             read.map_err(|error| InterfaceError::driver_info(key, error.reason))

@@ -33,7 +33,11 @@ impl Bmc {
     /// # Errors
     ///
     /// [`RedfishError::TaskFailed`], [`RedfishError::TaskEndless`], and those of asking.
-    pub(super) async fn complete(&self, begun: &Ask<'_>, reply: Reply) -> Result<Taken, RedfishError> {
+    pub(in crate::redfish) async fn complete(
+        &self,
+        begun: &Ask<'_>,
+        reply: Reply,
+    ) -> Result<Taken, RedfishError> {
         let taken = taken(begun, &reply);
         if reply.status != StatusCode::ACCEPTED {
             return Ok(taken);

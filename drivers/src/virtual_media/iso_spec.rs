@@ -1,9 +1,9 @@
-//! What a medium is made of, as it is noted for whoever serves it.
+//! What a medium is made of, as it is recorded for the conductor that serves it.
 
 use super::error::MediumError;
 use super::loaders::{Firmware, MediaLoaders};
-use super::medium::{Medium, Parts};
 use super::source::{self, Found, Source};
+use super::virtual_medium::{Medium, Parts};
 use crate::netboot::images::Image;
 use farrier_media::boot_iso::Additions;
 use farrier_media::config_drive;
@@ -37,7 +37,7 @@ pub(super) type Marks = BTreeMap<String, String>;
 /// What a medium is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Recipe {
+pub enum IsoSpec {
     /// A file as it is.
     AsItIs {
         /// The file.
@@ -65,15 +65,15 @@ pub enum Recipe {
     },
 }
 
-/// What makes media.
+/// Builds media.
 #[derive(Debug, Clone)]
-pub(super) struct Maker {
+pub(super) struct MediumBuilder {
     pub(super) client: Client,
     pub(super) loaders: MediaLoaders,
     pub(super) limits: CopyLimits,
 }
 
-impl Recipe {
+impl IsoSpec {
     fn images(&mut self) -> Vec<&mut Image> {
         match self {
             Self::AsItIs { image } | Self::LaidOver { iso: image, .. } => vec![image],
@@ -84,18 +84,18 @@ impl Recipe {
     }
 }
 
-impl Maker {
-    /// Copies what servers send as a whole alone into files with these names, and has the recipe name those.
+impl MediumBuilder {
+    /// Copies what servers send as a whole alone into files with these names, and has the specification name those.
     ///
     /// # Errors
     ///
     /// [`MediumError`].
     pub(super) async fn copy(
         &self,
-        mut recipe: Recipe,
+        mut spec: IsoSpec,
         file: impl Fn(usize) -> PathBuf,
-    ) -> Result<Recipe, MediumError> {
-        for (index, image) in recipe.images().into_iter().enumerate() {
+    ) -> Result<IsoSpec, MediumError> {
+        for (index, image) in spec.images().into_iter().enumerate() {
             let Image::Url(url) = &image else { continue };
             let url = parsed(url)?;
             if let Found::Whole(response) = source::ask(&self.client, &url).await? {
@@ -107,7 +107,7 @@ impl Maker {
                 *image = Image::File(file);
             }
         }
-        Ok(recipe)
+        Ok(spec)
     }
 
     /// The image of a config drive, by its text or by the URL of that.
@@ -127,16 +127,16 @@ impl Maker {
     /// # Errors
     ///
     /// [`MediumError`].
-    pub(super) async fn check(&self, mut recipe: Recipe) -> Result<(), MediumError> {
+    pub(super) async fn check(&self, mut spec: IsoSpec) -> Result<(), MediumError> {
         let mut is_here = true;
-        for image in recipe.images() {
+        for image in spec.images() {
             if let Image::Url(url) = image {
                 parsed(url)?;
                 is_here = false;
             }
         }
         match is_here {
-            true => self.open(recipe, &mut Marks::new()).await.map(drop),
+            true => self.open(spec, &mut Marks::new()).await.map(drop),
             false => Ok(()),
         }
     }
@@ -146,15 +146,15 @@ impl Maker {
     /// # Errors
     ///
     /// [`MediumError`].
-    pub(super) async fn open(&self, recipe: Recipe, marks: &mut Marks) -> Result<Medium, MediumError> {
+    pub(super) async fn open(&self, spec: IsoSpec, marks: &mut Marks) -> Result<Medium, MediumError> {
         let loaders = self.loaders.clone();
-        match recipe {
-            Recipe::AsItIs { image } => Ok(Medium::as_it_is(self.source(&image, marks).await?)),
-            Recipe::LaidOver { iso, additions } => {
+        match spec {
+            IsoSpec::AsItIs { image } => Ok(Medium::as_it_is(self.source(&image, marks).await?)),
+            IsoSpec::LaidOver { iso, additions } => {
                 let source = self.source(&iso, marks).await?;
                 blocking(move || Medium::laid_over(source, &additions, shown(&iso))).await
             }
-            Recipe::OfKernel { kernel, ramdisk, bootloader, firmware, additions } => {
+            IsoSpec::OfKernel { kernel, ramdisk, bootloader, firmware, additions } => {
                 let bootloader = match &bootloader {
                     Some(bootloader) => Some(self.source(bootloader, marks).await?),
                     None => None,
@@ -240,14 +240,14 @@ mod tests {
         rustls::crypto::ring::default_provider().install_default().ok();
         let folder = tempfile::tempdir().unwrap();
         let server = ImageServer::start(vec![reply]).unwrap();
-        let maker = Maker {
+        let builder = MediumBuilder {
             client: source::client().unwrap(),
             loaders: MediaLoaders::new(Loaders::new(BTreeMap::new())),
             limits: CopyLimits { bytes: 1000, time: Duration::from_secs(1) },
         };
-        let recipe = Recipe::AsItIs { image: Image::Url(server.url()) };
+        let spec = IsoSpec::AsItIs { image: Image::Url(server.url()) };
         let copy = folder.path().join("copy");
-        let copied = maker.copy(recipe, |_| copy.clone()).await;
+        let copied = builder.copy(spec, |_| copy.clone()).await;
         (copied.unwrap_err().to_string().replace(&server.url(), "URL"), copy.exists())
     }
 

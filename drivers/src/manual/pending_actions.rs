@@ -13,38 +13,38 @@ use uuid::Uuid;
 /// The folder below the state directory.
 const FOLDER: &str = "manual";
 
-/// The desk cannot be used.
+/// The file of a pending action cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{path} cannot be used for what is to be done by hand: {source}; check that it may be written")]
-pub(super) struct DeskError {
+pub(super) struct PendingActionsError {
     /// The file.
     path: PathBuf,
     /// What the system says.
     source: io::Error,
 }
 
-impl From<DeskError> for InterfaceError {
-    fn from(error: DeskError) -> Self {
+impl From<PendingActionsError> for InterfaceError {
+    fn from(error: PendingActionsError) -> Self {
         Self::driver(error)
     }
 }
 
-/// The desk. Clones are the same one.
+/// The pending actions of all nodes. Clones are the same ones.
 #[derive(Debug, Clone)]
-pub(super) struct Desk(PathBuf);
+pub(super) struct PendingActions(PathBuf);
 
-/// What lies on it for a node.
+/// What an operator has to do to the machine of a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Note {
+pub(super) struct PendingAction {
     /// What the power is to be.
     pub(super) power: Option<PowerState>,
     /// What the machine is to start from, and whether always.
     pub(super) device: Option<(BootDevice, bool)>,
 }
 
-impl Note {
-    /// What is to be done, as an order; nothing where that is nothing.
-    pub(super) fn told(self) -> Option<String> {
+impl PendingAction {
+    /// The instruction for the operator; nothing where there is nothing to do.
+    pub(super) fn instruction(self) -> Option<String> {
         let device = self.device.map(|(device, persistent)| match persistent {
             true => format!("have it start from {device} from now on"),
             false => format!("have it start from {device} this time"),
@@ -60,64 +60,68 @@ impl Note {
     }
 }
 
-impl Desk {
-    /// The desk in a state directory.
+impl PendingActions {
+    /// Those in a state directory.
     pub(super) fn below(state_dir: &Path) -> Self {
         Self(state_dir.join(FOLDER))
     }
 
-    /// What lies on it for a node; nothing where that cannot be read.
-    pub(super) fn note(&self, node: Uuid) -> Note {
-        self.read(node).map_or_else(Note::default, |(note, _)| note)
+    /// The pending action of a node; none where that cannot be read.
+    pub(super) fn of(&self, node: Uuid) -> PendingAction {
+        self.read(node).map_or_else(PendingAction::default, |(action, _)| action)
     }
 
     /// The same for an operator.
     pub(super) fn hand_work(&self, node: Uuid) -> Option<HandWork> {
-        let (note, since) = self.read(node)?;
-        Some(HandWork { what: note.told()?, since })
+        let (action, since) = self.read(node)?;
+        Some(HandWork { what: action.instruction()?, since })
     }
 
-    /// Changes what lies on it for a node.
+    /// Changes the pending action of a node.
     ///
     /// # Errors
     ///
-    /// [`DeskError`].
-    pub(super) fn change(&self, node: &Node, change: impl FnOnce(&mut Note)) -> Result<(), DeskError> {
-        let mut note = self.note(node.uuid);
-        change(&mut note);
-        if let Some(told) = note.told() {
-            tracing::info!(node = %node.label(), "to be done by hand: {told}");
+    /// [`PendingActionsError`].
+    pub(super) fn change(
+        &self,
+        node: &Node,
+        change: impl FnOnce(&mut PendingAction),
+    ) -> Result<(), PendingActionsError> {
+        let mut action = self.of(node.uuid);
+        change(&mut action);
+        if let Some(instruction) = action.instruction() {
+            tracing::info!(node = %node.label(), "to be done by hand: {instruction}");
         }
         let file = self.file(node.uuid);
         let written = json!({
-            "power": note.power, "device": note.device, "since": SystemClock.now().unix_timestamp(),
+            "power": action.power, "device": action.device, "since": SystemClock.now().unix_timestamp(),
         });
         let new = file.with_extension("new");
         fs::create_dir_all(&self.0)
             .and_then(|()| fs::write(&new, written.to_string()))
             .and_then(|()| fs::rename(&new, &file))
-            .map_err(|source| DeskError { path: file, source })
+            .map_err(|source| PendingActionsError { path: file, source })
     }
 
     /// Forgets a node.
     ///
     /// # Errors
     ///
-    /// [`DeskError`].
-    pub(super) fn forget(&self, node: Uuid) -> Result<(), DeskError> {
+    /// [`PendingActionsError`].
+    pub(super) fn forget(&self, node: Uuid) -> Result<(), PendingActionsError> {
         let path = self.file(node);
         match fs::remove_file(&path) {
-            Err(source) if source.kind() != ErrorKind::NotFound => Err(DeskError { path, source }),
+            Err(source) if source.kind() != ErrorKind::NotFound => Err(PendingActionsError { path, source }),
             _ => Ok(()),
         }
     }
 
-    fn read(&self, node: Uuid) -> Option<(Note, OffsetDateTime)> {
+    fn read(&self, node: Uuid) -> Option<(PendingAction, OffsetDateTime)> {
         let written: Value = serde_json::from_slice(&fs::read(self.file(node)).ok()?).ok()?;
         let power = serde_json::from_value(written["power"].clone()).ok()?;
         let device = serde_json::from_value(written["device"].clone()).ok()?;
         let since = OffsetDateTime::from_unix_timestamp(written["since"].as_i64()?).ok()?;
-        Some((Note { power, device }, since))
+        Some((PendingAction { power, device }, since))
     }
 
     fn file(&self, node: Uuid) -> PathBuf {

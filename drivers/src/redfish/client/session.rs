@@ -1,16 +1,16 @@
 //! How a user proves to be one (section 9.3): by a session, which is renewed when the BMC has forgotten it, or with each
 //! request where the BMC begins none.
 //!
-//! A refusal of the password [counts when it came again](crate::refusals). That a session could not be begun counts for a
+//! A refusal of the password [counts when it came again](crate::client::refusals). That a session could not be begun counts for a
 //! while alone, and only for as long as the BMC takes the password with each request.
 
 use super::bmc::{Bmc, ROOT};
 use super::connection::{AuthType, Login};
 use super::error::RedfishError;
 use super::exchange::{Ask, Proof, Reply, Wants};
-use crate::bmc::pace::Flight;
-use crate::refusals::{May, Pauses, Refusals};
-use crate::secret::Secret;
+use crate::client::rate_limit::Permit;
+use crate::client::refusals::{May, Pauses, Refusals};
+use crate::client::secret::Secret;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use reqwest::{Method, StatusCode};
@@ -22,7 +22,7 @@ const FAREWELLS: u32 = 2;
 
 /// What is known of a user's standing at a BMC.
 #[derive(Debug, Default)]
-pub(super) struct Standing {
+pub(in crate::redfish) struct Standing {
     session: Option<Session>,
     /// Why each request has the password now.
     without: Option<Without>,
@@ -53,7 +53,7 @@ impl Bmc {
     /// # Errors
     ///
     /// [`RedfishError::Credentials`].
-    pub(super) fn check_standing(&self) -> Result<(), RedfishError> {
+    pub(in crate::redfish) fn check_standing(&self) -> Result<(), RedfishError> {
         match (self.standing().refusals.may(), &self.login) {
             (May::Rest | May::BeTriedAt(_), Some(login)) => Err(self.credentials_error(login, false)),
             _ => Ok(()),
@@ -61,7 +61,7 @@ impl Bmc {
     }
 
     /// From when on the password may be tried again, where the refusal does not count yet.
-    pub(super) fn tries_password_at(&self) -> Option<Instant> {
+    pub(in crate::redfish) fn tries_password_at(&self) -> Option<Instant> {
         match self.standing().refusals.may() {
             May::BeTriedAt(at) => Some(at),
             May::BeTried => Some(Instant::now()),
@@ -74,7 +74,7 @@ impl Bmc {
     /// # Errors
     ///
     /// [`RedfishError`] of beginning a session.
-    pub(super) async fn proof(&self, flight: &mut Flight<'_>) -> Result<Proof, RedfishError> {
+    pub(in crate::redfish) async fn proof(&self, permit: &mut Permit<'_>) -> Result<Proof, RedfishError> {
         let Some(login) = &self.login else { return Ok(Proof::Nothing) };
         {
             let standing = self.standing();
@@ -86,18 +86,18 @@ impl Bmc {
                 return Ok(Proof::Token(session.token.clone()));
             }
         }
-        self.begin_session(flight, login).await
+        self.begin_session(permit, login).await
     }
 
-    async fn begin_session(&self, flight: &mut Flight<'_>, login: &Login) -> Result<Proof, RedfishError> {
-        let root = self.root_behind(flight).await?;
+    async fn begin_session(&self, permit: &mut Permit<'_>, login: &Login) -> Result<Proof, RedfishError> {
+        let root = self.root_with(permit).await?;
         let path = root.link("/Links/Sessions").or(root.link("/SessionService")).map(str::to_owned);
         let Some(path) = path else { return self.without_sessions(login, "it names none") };
         let path = if root.link("/Links/Sessions").is_some() { path } else { format!("{path}/Sessions") };
         let body = json!({"UserName": login.user, "Password": login.password.expose()});
         // What proves a session is in the headers.
         let ask = Ask { body: Some(&body), wants: Wants::Bytes, ..Ask::new(Method::POST, &path) };
-        let reply = self.send(flight, &ask, &Proof::Nothing).await?;
+        let reply = self.send(permit, &ask, &Proof::Nothing).await?;
         match (reply.refusal(), reply.token()) {
             (None, Some(token)) => {
                 let session = Session { token: token.clone(), path: reply.location() };
@@ -154,12 +154,17 @@ impl Bmc {
 
     /// Ends a session where an answer means that it is known no more, and tells whether it does. Some BMCs say so with the
     /// status of one that lacks rights; what they know all the same would be one session too many.
-    pub(super) async fn is_expired(&self, flight: &mut Flight<'_>, proof: &Proof, reply: &Reply) -> bool {
+    pub(in crate::redfish) async fn is_expired(
+        &self,
+        permit: &mut Permit<'_>,
+        proof: &Proof,
+        reply: &Reply,
+    ) -> bool {
         let is_denied = matches!(reply.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         let has_expired = is_denied && matches!(proof, Proof::Token(_));
         if has_expired {
             let session = self.standing().session.take();
-            self.end(flight, session, 1).await;
+            self.end(permit, session, 1).await;
         }
         has_expired
     }
@@ -169,7 +174,7 @@ impl Bmc {
     /// # Errors
     ///
     /// [`RedfishError::Credentials`]; what kept the BMC from beginning a session, where it takes nothing else.
-    pub(super) fn check_credentials(
+    pub(in crate::redfish) fn check_credentials(
         &self,
         ask: &Ask<'_>,
         proof: &Proof,
@@ -206,21 +211,21 @@ impl Bmc {
     }
 
     /// Ends the session, where there is one: BMCs keep few at a time.
-    pub(super) async fn end_session(&self) {
+    pub(in crate::redfish) async fn end_session(&self) {
         let session = self.standing().session.take();
         if session.is_some() {
-            let mut flight = self.gate.pass().await;
-            self.end(&mut flight, session, FAREWELLS).await;
+            let mut permit = self.rate_limiter.acquire().await;
+            self.end(&mut permit, session, FAREWELLS).await;
         }
     }
 
     /// A session that is known no more has ended.
-    async fn end(&self, flight: &mut Flight<'_>, session: Option<Session>, attempts: u32) {
+    async fn end(&self, permit: &mut Permit<'_>, session: Option<Session>, attempts: u32) {
         let Some(Session { token, path: Some(path) }) = session else { return };
         let ask = Ask::new(Method::DELETE, &path);
         let proof = Proof::Token(token);
         for _ in 0..attempts {
-            match self.send(flight, &ask, &proof).await.map(|reply| reply.refusal()) {
+            match self.send(permit, &ask, &proof).await.map(|reply| reply.refusal()) {
                 Ok(None) => return,
                 Ok(Some(refusal)) => tracing::debug!("{}", self.refused(&ask, refusal)),
                 Err(error) => tracing::debug!("{error}"),

@@ -34,7 +34,7 @@ fn messages(body: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// Whether the answer to a change says that it counts from the next start of the machine on.
-pub(super) fn is_for_next_start(body: &Value) -> bool {
+pub(in crate::redfish) fn is_for_next_start(body: &Value) -> bool {
     let ends = |identifier: &str| FROM_NEXT_START.iter().any(|end| identifier.ends_with(end));
     messages(body).any(|one| one["MessageId"].as_str().is_some_and(ends))
 }
@@ -51,7 +51,7 @@ pub struct Refusal {
 
 impl Refusal {
     /// Reads the body of an answer.
-    pub(super) fn read(status: StatusCode, body: &Value) -> Self {
+    pub(in crate::redfish) fn read(status: StatusCode, body: &Value) -> Self {
         let error = &body["error"];
         let details: Vec<&Value> = messages(body).collect();
         let text = |value: &Value| value.as_str().map(printable);
@@ -69,32 +69,32 @@ impl Refusal {
     }
 
     /// Status of the answer.
-    pub(super) fn status(&self) -> StatusCode {
+    pub(in crate::redfish) fn status(&self) -> StatusCode {
         self.status
     }
 
     /// Whether one of its messages has an identifier that ends like this.
-    pub(super) fn is(&self, end: &str) -> bool {
+    pub(in crate::redfish) fn is(&self, end: &str) -> bool {
         self.identifiers.iter().any(|identifier| identifier.ends_with(end))
     }
 
     /// Whether it names a property or parameter.
-    pub(super) fn names(&self, property: &str) -> bool {
+    pub(in crate::redfish) fn names(&self, property: &str) -> bool {
         self.text.contains(property)
     }
 
     /// Whether the BMC can do nothing at all now.
-    pub(super) fn is_out_of_service(&self) -> bool {
+    pub(in crate::redfish) fn is_out_of_service(&self) -> bool {
         matches!(self.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS)
     }
 
     /// Whether it will not since too many sessions are open.
-    pub(super) fn is_for_want_of_sessions(&self) -> bool {
+    pub(in crate::redfish) fn is_for_want_of_sessions(&self) -> bool {
         NO_MORE_SESSIONS.iter().any(|identifier| self.is(identifier))
     }
 
     /// Whether the BMC has nothing of this kind.
-    pub(super) fn is_absence(&self) -> bool {
+    pub(in crate::redfish) fn is_absence(&self) -> bool {
         let absent = [
             StatusCode::NOT_FOUND,
             StatusCode::METHOD_NOT_ALLOWED,
@@ -105,19 +105,19 @@ impl Refusal {
     }
 
     /// Whether it will, later.
-    pub(super) fn is_for_now(&self) -> bool {
+    pub(in crate::redfish) fn is_for_now(&self) -> bool {
         NOT_NOW.iter().any(|identifier| self.is(identifier))
     }
 
     /// Whether asking for the same again soon is no use. A conflict ends when the machine has got somewhere.
-    pub(super) fn is_final(&self) -> bool {
+    pub(in crate::redfish) fn is_final(&self) -> bool {
         !self.is_for_now()
             && self.status.is_client_error()
             && !matches!(self.status, StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS)
     }
 
     /// The same, with a change to its text.
-    pub(super) fn with_text(self, change: impl Fn(&str) -> String) -> Self {
+    pub(in crate::redfish) fn with_text(self, change: impl Fn(&str) -> String) -> Self {
         Self { text: change(&self.text), ..self }
     }
 }
@@ -146,7 +146,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn refusals_are_read_and_told_in_one_line() {
+    fn refusals_are_read_and_reported_in_one_line() {
         let body = json!({"error": {"code": "Base.1.8.GeneralError", "message": "general", "@Message.ExtendedInfo": [
             {"MessageId": "Base.1.8.ActionParameterMissing", "Message": "needs\nTransferMethod",
              "RelatedProperties": ["#/TransferProtocolType"]},

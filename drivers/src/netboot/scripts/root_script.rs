@@ -1,5 +1,5 @@
 //! What every machine of a loader reads first, before it knows whose it is: `boot.ipxe`, which asks for the script of each
-//! network card in turn, and GRUB's `grub.cfg`, which asks by the address of the card that booted (sections 6.4, 6.5 and
+//! network card after the other, and GRUB's `grub.cfg`, which asks by the address of the card that booted (sections 6.4, 6.5 and
 //! 7.4).
 //!
 //! It is the same for all machines and all conductors. A card without a script of its own, told by a 404, is passed over.
@@ -68,8 +68,8 @@ pub const GRUB_LIST: &str = "\n";
 
 #[cfg(test)]
 mod tests {
-    use super::super::names::Name;
     use super::*;
+    use crate::netboot::names::Name;
 
     #[test]
     fn c06_every_card_is_asked_for_and_nothing_that_comes_back_is_a_success() {

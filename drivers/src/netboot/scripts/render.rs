@@ -1,12 +1,12 @@
 //! Configurations of boot loaders for what a machine is to boot (section 6.5).
 //!
-//! There is one template for each loader, and it is rendered anew for each target. Values are what [`Target`] has
+//! There is one template for each loader, and it is rendered for each target. Values are what [`Target`] has
 //! checked, so each stays within its word.
 
-use super::images::Image;
-use super::names::{Dialect, Item, Name};
-use super::target::Target;
 use super::templates::{LOCAL_DISK, Template, TemplateError, Templates};
+use crate::netboot::images::Image;
+use crate::netboot::names::{Dialect, Item, Name};
+use crate::netboot::target::Target;
 use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::model::Node;
 use minijinja::context;

@@ -1,8 +1,8 @@
 //! All boot files of one machine at once, for servers that cannot ask what a name stands for (section 6.4).
 
-use super::interface::{self, Netboot};
-use super::method::Method;
-use super::names::{Dialect, Item, Name, Whose};
+use crate::netboot::interface::{self, Netboot};
+use crate::netboot::method::Method;
+use crate::netboot::names::{Dialect, Item, Name, Whose};
 use farrier_conductor::interfaces::{BootFile, InterfaceError};
 use farrier_conductor::model::Node;
 use std::net::IpAddr;
@@ -58,8 +58,8 @@ impl Tree {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::{booting, netboot_of};
     use super::*;
+    use crate::netboot::fixtures::{booting, netboot_of};
     use serde_json::json;
 
     #[test]

@@ -1,7 +1,7 @@
 //! Times that BMCs are given; the defaults are Ironic's where it has such (section 9.3).
 
-use super::quirks::Quirks;
-use crate::bmc::pace::Pace;
+use crate::client::rate_limit::RateLimit;
+use crate::redfish::quirks::Quirks;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub struct RedfishSettings {
     /// How often each is asked.
-    pub pace: Pace,
+    pub rate_limit: RateLimit,
     /// Longest time to connect.
     pub connect_timeout: Duration,
     /// Longest time for a request and its answer.
@@ -52,7 +52,7 @@ const CA_FOLDERS: [&str; 4] =
 impl Default for RedfishSettings {
     fn default() -> Self {
         Self {
-            pace: Pace::default(),
+            rate_limit: RateLimit::default(),
             connect_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(60),
             connection_attempts: 5,

@@ -344,14 +344,14 @@ async fn machines_are_reset_by_kinds_that_they_have() {
 }
 
 #[tokio::test]
-async fn every_light_is_switched_and_told_as_it_is() {
+async fn every_light_is_switched_and_read_as_it_is() {
     for (mockup, _) in mockups() {
         let Stage { bmc: _bmc, node, management, .. } = Stage::of(Mockup::read(mockup)).await;
         for light in management.get_supported_indicators(&node).await.unwrap() {
             for state in [IndicatorState::On, IndicatorState::Off] {
                 management.set_indicator_state(&node, &light, state).await.unwrap();
-                let told = management.get_indicator_state(&node, &light).await.unwrap();
-                assert_eq!(told, state, "{mockup}");
+                let read = management.get_indicator_state(&node, &light).await.unwrap();
+                assert_eq!(read, state, "{mockup}");
             }
         }
     }

@@ -24,7 +24,7 @@ struct Row {
     addresses: &'static [&'static str],
 }
 
-const TELLS_NOTHING: Row = Row {
+const EMPTY: Row = Row {
     mockup: "",
     machine: &[],
     drives: &[],
@@ -110,7 +110,7 @@ const ROWS: &[Row] = &[
         ],
         firmware: &["bios ex235a.bios-1.3.6"],
         addresses: &["00:40:a6:00:00:01"],
-        ..TELLS_NOTHING
+        ..EMPTY
     },
     Row {
         mockup: "dell-idrac9",
@@ -119,14 +119,14 @@ const ROWS: &[Row] = &[
         log: &["OEM software event., d000000", "OEM software event., d000000"],
         lights: &["system System.Embedded.1 on", "chassis System.Embedded.1 on"],
         firmware: &["bios 2.2.4", "bmc 4.40.00.00"],
-        ..TELLS_NOTHING
+        ..EMPTY
     },
     Row {
         mockup: "dell-idrac10",
         machine: &["Dell", "power off", "-", "bios", "-"],
         drives: &["cdrom/floppy: -", "cdrom/floppy: -"],
         firmware: &["bmc 1.20.50.52"],
-        ..TELLS_NOTHING
+        ..EMPTY
     },
     Row {
         mockup: "lenovo-xcc",
@@ -136,19 +136,19 @@ const ROWS: &[Row] = &[
         sensors: &["Fan 0@1 6840 RPM OK", "Power 0@1 OK", "Power 1@1 OK", "Temperature 0@1 23 OK"],
         firmware: &["bios TEE142M-2.41", "bmc TEE142M-2.41"],
         addresses: &["7c:d3:0a:00:00:01"],
-        ..TELLS_NOTHING
+        ..EMPTY
     },
     Row {
         mockup: "lenovo-se450",
         machine: &["Lenovo", "power on", "-", "uefi", "-"],
         firmware: &["bmc 1.00"],
-        ..TELLS_NOTHING
+        ..EMPTY
     },
     Row {
         mockup: "nokia-ami",
         machine: &["Nokia", "power off", "-", "uefi", "-"],
         firmware: &["bmc 1.00"],
-        ..TELLS_NOTHING
+        ..EMPTY
     },
     Row {
         mockup: "supermicro-x10",
@@ -158,14 +158,14 @@ const ROWS: &[Row] = &[
         lights: &["system 1 off", "chassis 1 off"],
         firmware: &["bios 1.2", "bmc 4.0"],
         addresses: &["ac:1f:6b:00:00:01"],
-        ..TELLS_NOTHING
+        ..EMPTY
     },
     Row {
         mockup: "supermicro-x12",
         machine: &["Supermicro", "power on", "disk for good", "uefi", "-"],
         lights: &["system 1 off"],
         firmware: &["bios 2.0", "bmc 01.13.04"],
-        ..TELLS_NOTHING
+        ..EMPTY
     },
     Row {
         mockup: "openbmc-gb300",
@@ -174,23 +174,23 @@ const ROWS: &[Row] = &[
         sensors: &["Temperature BMC_0_DCSCM_Temp_0@BMC_0 31.625"],
         lights: &["system System_0 off"],
         firmware: &["bmc 70.01.00.09"],
-        ..TELLS_NOTHING
+        ..EMPTY
     },
 ];
 
 /// Compares what is told of each mockup with what its row has.
 async fn each_row(
-    told: impl AsyncFn(&Stage) -> Vec<String>,
+    read: impl AsyncFn(&Stage) -> Vec<String>,
     expected: impl Fn(&Row) -> &'static [&'static str],
 ) {
     for row in ROWS {
         let stage = Stage::of(Mockup::read(row.mockup)).await;
-        assert_eq!(told(&stage).await, expected(row), "{}", row.mockup);
+        assert_eq!(read(&stage).await, expected(row), "{}", row.mockup);
     }
 }
 
-fn or_dash<T: Display>(told: Result<T, InterfaceError>) -> String {
-    told.map_or_else(|_| "-".to_owned(), |told| told.to_string())
+fn or_dash<T: Display>(read: Result<T, InterfaceError>) -> String {
+    read.map_or_else(|_| "-".to_owned(), |read| read.to_string())
 }
 
 async fn machine(stage: &Stage) -> Vec<String> {
@@ -213,18 +213,18 @@ async fn machine(stage: &Stage) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn machines_are_told_with_their_power_and_what_they_start_from() {
+async fn machines_are_read_with_their_power_and_what_they_start_from() {
     each_row(machine, |row| row.machine).await;
 }
 
 async fn drives(stage: &Stage) -> Vec<String> {
     let drives = stage.management.get_virtual_media(&stage.node).await.unwrap();
-    let told = drives.iter().map(|drive| {
+    let read = drives.iter().map(|drive| {
         let kinds: Vec<_> = drive.media_types.iter().map(ToString::to_string).collect();
         assert_eq!(drive.inserted, drive.image.is_some());
         format!("{}: {}", kinds.join("/"), drive.image.as_deref().unwrap_or("-"))
     });
-    told.collect()
+    read.collect()
 }
 
 #[tokio::test]
@@ -246,37 +246,37 @@ async fn log(stage: &Stage) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn logs_are_told_but_those_about_who_may_do_what() {
+async fn logs_are_read_but_those_about_who_may_do_what() {
     each_row(log, |row| row.log).await;
 }
 
 /// Each sensor as `Fan 0@1 2100 RPM OK`.
 async fn sensors(stage: &Stage) -> Vec<String> {
     let kinds = stage.management.get_sensors_data(&stage.node).await.unwrap();
-    let told = kinds.iter().flat_map(|(kind, sensors)| {
+    let read = kinds.iter().flat_map(|(kind, sensors)| {
         let sensors = sensors.as_object().into_iter().flatten();
         sensors.map(move |(name, sensor)| format!("{kind} {name}{}", values(sensor)))
     });
-    told.collect()
+    read.collect()
 }
 
 fn values(sensor: &Value) -> String {
-    let told = ["reading", "reading_units", "reading_celsius", "last_power_output_watts", "health"];
+    let read = ["reading", "reading_units", "reading_celsius", "last_power_output_watts", "health"];
     let value = |key: &&str| match &sensor[*key] {
         Value::String(text) => format!(" {text}"),
         Value::Null => String::new(),
         value => format!(" {value}"),
     };
-    told.iter().map(value).collect()
+    read.iter().map(value).collect()
 }
 
 #[tokio::test]
-async fn sensors_are_told_with_what_they_read() {
+async fn sensors_are_read_with_their_values() {
     each_row(sensors, |row| row.sensors).await;
 }
 
 #[tokio::test]
-async fn sensors_are_told_of_services_that_have_a_resource_for_each() {
+async fn sensors_are_read_of_services_that_have_a_resource_for_each() {
     let enclosure = "/redfish/v1/Chassis/1U";
     let both = Mockup::read("dmtf-rackmount1");
     let newer = both.with(enclosure, "/Thermal", Value::Null).with(enclosure, "/Power", Value::Null);
@@ -292,16 +292,16 @@ async fn sensors_are_told_of_services_that_have_a_resource_for_each() {
 
 async fn lights(stage: &Stage) -> Vec<String> {
     let Stage { node, management, .. } = stage;
-    let mut told = Vec::new();
+    let mut read = Vec::new();
     for light in management.get_supported_indicators(node).await.unwrap() {
         let state = management.get_indicator_state(node, &light).await.unwrap();
-        told.push(format!("{} {} {state}", light.component, light.name));
+        read.push(format!("{} {} {state}", light.component, light.name));
     }
-    told
+    read
 }
 
 #[tokio::test]
-async fn lights_of_machines_and_enclosures_are_told() {
+async fn lights_of_machines_and_enclosures_are_read() {
     each_row(lights, |row| row.lights).await;
 }
 
@@ -311,7 +311,7 @@ async fn firmware(stage: &Stage) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn versions_of_firmware_are_told() {
+async fn versions_of_firmware_are_read() {
     each_row(firmware, |row| row.firmware).await;
 }
 
@@ -321,6 +321,6 @@ async fn addresses(stage: &Stage) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn addresses_of_network_cards_are_told() {
+async fn addresses_of_network_cards_are_read() {
     each_row(addresses, |row| row.addresses).await;
 }

@@ -21,7 +21,7 @@ const BUILT_IN: [(Template, &str); 5] = [
 ];
 
 /// How GRUB goes on with a disk, which the templates for GRUB have as `local_disk`.
-pub(super) const LOCAL_DISK: &str = include_str!("local_disk.grub");
+pub(in crate::netboot) const LOCAL_DISK: &str = include_str!("local_disk.grub");
 
 /// A template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

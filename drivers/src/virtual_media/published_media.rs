@@ -6,10 +6,10 @@
 //! several say that a medium is inserted and never look at it.
 
 use super::error::MediumError;
+use super::iso_spec::{CopyLimits, IsoSpec, Marks, MediumBuilder};
 use super::loaders::MediaLoaders;
-use super::medium::Medium;
-use super::recipe::{CopyLimits, Maker, Marks, Recipe};
 use super::source;
+use super::virtual_medium::Medium;
 use crate::netboot::images::Image;
 use farrier_conductor::inventory::bmc_addresses;
 use farrier_conductor::model::{BootDevice, Node};
@@ -41,47 +41,48 @@ pub struct Reads {
     pub bytes: u64,
 }
 
-/// The shelf. Clones are the same one.
+/// The published media. Clones are the same ones.
 #[derive(Debug, Clone)]
-pub struct Shelf(Arc<Inner>);
+pub struct PublishedMedia(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     folder: PathBuf,
     url: String,
-    maker: Maker,
-    media: Mutex<HashMap<String, Published>>,
+    builder: MediumBuilder,
+    media: Mutex<HashMap<String, PublishedMedium>>,
     /// The last that were read, the very last at the end.
     open: Mutex<Vec<(String, Arc<Medium>)>>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Published {
+struct PublishedMedium {
     node: Uuid,
     drive: BootDevice,
-    recipe: Recipe,
+    #[serde(rename = "recipe")]
+    spec: IsoSpec,
     #[serde(default)]
     marks: Marks,
     /// The addresses of the BMC; none where they are not known.
     #[serde(default)]
     bmc: BTreeSet<IpAddr>,
-    /// Whether the log has it that others read the medium.
+    /// Whether it was logged that others read the medium.
     #[serde(skip)]
-    is_told: bool,
+    is_logged: bool,
     #[serde(skip)]
     reads: Reads,
 }
 
-/// A medium that is being made, by its name. Unless it is made in the end nothing of it is left, also where an abort
-/// cuts off whoever makes it.
-struct Unmade<'a> {
-    shelf: &'a Shelf,
+/// A medium that is being built, by its name. Unless it is published nothing of it is left, also where an abort cancels
+/// the caller.
+struct UnpublishedMedium<'a> {
+    media: &'a PublishedMedia,
     name: String,
 }
 
-impl<'a> Unmade<'a> {
-    fn new(shelf: &'a Shelf, drive: BootDevice) -> Self {
-        Self { shelf, name: name(drive) }
+impl<'a> UnpublishedMedium<'a> {
+    fn new(media: &'a PublishedMedia, drive: BootDevice) -> Self {
+        Self { media, name: name(drive) }
     }
 
     /// It is made, and its copies stay.
@@ -90,19 +91,19 @@ impl<'a> Unmade<'a> {
     }
 }
 
-impl Drop for Unmade<'_> {
+impl Drop for UnpublishedMedium<'_> {
     fn drop(&mut self) {
         if self.name.is_empty() {
             return;
         }
-        if let Err(error) = self.shelf.remove(&self.name) {
+        if let Err(error) = self.media.remove(&self.name) {
             tracing::warn!("something is left of a medium that was not made: {error}");
         }
     }
 }
 
-impl Shelf {
-    /// What was on the shelf whose notes are in a folder. BMCs reach it below a URL.
+impl PublishedMedia {
+    /// The media that are recorded in a folder. BMCs reach them below a URL.
     ///
     /// # Errors
     ///
@@ -127,18 +128,18 @@ impl Shelf {
             }
         }
         let url = url.trim_end_matches('/').to_owned();
-        let maker = Maker { client: source::client()?, loaders, limits: CopyLimits::USUAL };
+        let builder = MediumBuilder { client: source::client()?, loaders, limits: CopyLimits::USUAL };
         let (media, open) = (Mutex::new(media), Mutex::default());
-        let shelf = Self(Arc::new(Inner { folder, url, maker, media, open }));
+        let media = Self(Arc::new(Inner { folder, url, builder, media, open }));
         // Of media that a conductor was killed over before it had noted them.
-        let kept: Vec<_> = shelf.media().keys().flat_map(|name| shelf.copies(name)).collect();
+        let kept: Vec<_> = media.media().keys().flat_map(|name| media.copies(name)).collect();
         for copy in copies.iter().filter(|copy| !kept.contains(copy)) {
             fs::remove_file(copy).map_err(failed(copy))?;
         }
-        Ok(shelf)
+        Ok(media)
     }
 
-    /// Puts a medium on the shelf for a drive of a node's machine, in place of what was there for it, and tells its URL.
+    /// Publishes a medium for a drive of a node's machine, replaces the one that was published for it, and returns its URL.
     ///
     /// # Errors
     ///
@@ -147,11 +148,11 @@ impl Shelf {
         &self,
         node: &Node,
         drive: BootDevice,
-        recipe: Recipe,
+        spec: IsoSpec,
     ) -> Result<String, MediumError> {
-        let unmade = Unmade::new(self, drive);
-        let recipe = self.0.maker.copy(recipe, |index| self.copy(&unmade.name, index)).await?;
-        self.add(node, drive, unmade, recipe).await
+        let unpublished = UnpublishedMedium::new(self, drive);
+        let spec = self.0.builder.copy(spec, |index| self.copy(&unpublished.name, index)).await?;
+        self.add(node, drive, unpublished, spec).await
     }
 
     /// The same for the config drive of an instance: base64 of gzip, or the URL of that.
@@ -165,30 +166,31 @@ impl Shelf {
         drive: BootDevice,
         text: &str,
     ) -> Result<String, MediumError> {
-        let (unmade, bytes) = (Unmade::new(self, drive), self.0.maker.config_drive(text).await?);
-        let file = self.copy(&unmade.name, 0);
+        let (unpublished, bytes) =
+            (UnpublishedMedium::new(self, drive), self.0.builder.config_drive(text).await?);
+        let file = self.copy(&unpublished.name, 0);
         write(&file, &bytes)?;
-        self.add(node, drive, unmade, Recipe::AsItIs { image: Image::File(file) }).await
+        self.add(node, drive, unpublished, IsoSpec::AsItIs { image: Image::File(file) }).await
     }
 
     async fn add(
         &self,
         node: &Node,
         drive: BootDevice,
-        unmade: Unmade<'_>,
-        recipe: Recipe,
+        unpublished: UnpublishedMedium<'_>,
+        spec: IsoSpec,
     ) -> Result<String, MediumError> {
         let mut marks = Marks::new();
-        let medium = self.0.maker.open(recipe.clone(), &mut marks).await?;
+        let medium = self.0.builder.open(spec.clone(), &mut marks).await?;
         self.withdraw_from(node, drive)?;
         let bmc = bmc_addresses::of(node).await;
-        let (reads, is_told) = (Reads::default(), false);
-        let published = Published { node: node.uuid, drive, recipe, marks, bmc, is_told, reads };
+        let (reads, is_logged) = (Reads::default(), false);
+        let published = PublishedMedium { node: node.uuid, drive, spec, marks, bmc, is_logged, reads };
         let text = serde_json::to_vec(&published).map_err(io::Error::other);
-        let note = self.note(&unmade.name);
+        let note = self.note(&unpublished.name);
         let text = text.map_err(|source| MediumError::Folder { path: note.clone(), source })?;
         write(&note, &text)?;
-        let name = unmade.made();
+        let name = unpublished.made();
         self.media().insert(name.clone(), published);
         self.keep_open(&name, Arc::new(medium));
         Ok(format!("{}/{name}", self.0.url))
@@ -199,11 +201,11 @@ impl Shelf {
     /// # Errors
     ///
     /// [`MediumError`].
-    pub async fn check(&self, recipe: Recipe) -> Result<(), MediumError> {
-        self.0.maker.check(recipe).await
+    pub async fn check(&self, spec: IsoSpec) -> Result<(), MediumError> {
+        self.0.builder.check(spec).await
     }
 
-    /// Takes what is there for a node from the shelf.
+    /// Withdraws the media of a node.
     ///
     /// # Errors
     ///
@@ -221,7 +223,7 @@ impl Shelf {
         self.withdraw_those(|published| published.node == node.uuid && published.drive == drive)
     }
 
-    fn withdraw_those(&self, is_one: impl Fn(&Published) -> bool) -> Result<(), MediumError> {
+    fn withdraw_those(&self, is_one: impl Fn(&PublishedMedium) -> bool) -> Result<(), MediumError> {
         let names: Vec<_> = {
             let media = self.media();
             media.iter().filter(|(_, one)| is_one(one)).map(|(name, _)| name.clone()).collect()
@@ -243,13 +245,13 @@ impl Shelf {
 
     /// The medium with a name; nothing where there is none.
     pub async fn medium(&self, name: &str) -> Option<Arc<Medium>> {
-        let Published { recipe, mut marks, node, .. } = self.media().get(name).cloned()?;
+        let PublishedMedium { spec, mut marks, node, .. } = self.media().get(name).cloned()?;
         let found =
             self.open_media().iter().find(|(open, _)| open == name).map(|(_, medium)| Arc::clone(medium));
         let medium = match found {
             Some(medium) => medium,
             None => {
-                let medium = self.0.maker.open(recipe, &mut marks).await;
+                let medium = self.0.builder.open(spec, &mut marks).await;
                 Arc::new(
                     medium
                         .inspect_err(|error| tracing::error!(%node, "a virtual medium is gone: {error}"))
@@ -261,7 +263,7 @@ impl Shelf {
         Some(medium)
     }
 
-    /// Whether a client may have the address of the BMC for which a medium is. That others ask is told once.
+    /// Whether a client may have the address of the BMC for which a medium is. That others ask is logged once.
     pub fn is_for(&self, name: &str, client: IpAddr) -> bool {
         let client = client.to_canonical();
         let mut media = self.media();
@@ -269,7 +271,7 @@ impl Shelf {
         if published.bmc.is_empty() || published.bmc.contains(&client) {
             return true;
         }
-        if !std::mem::replace(&mut published.is_told, true) {
+        if !std::mem::replace(&mut published.is_logged, true) {
             let known: Vec<_> = published.bmc.iter().map(IpAddr::to_string).collect();
             tracing::warn!(node = %published.node, %client, bmc = known.join(","),
                 "a virtual medium is asked for from another address than its BMC's");
@@ -315,7 +317,7 @@ impl Shelf {
         self.copies(name).iter().try_for_each(|copy| remove(copy))
     }
 
-    fn media(&self) -> MutexGuard<'_, HashMap<String, Published>> {
+    fn media(&self) -> MutexGuard<'_, HashMap<String, PublishedMedium>> {
         self.0.media.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -5,7 +5,7 @@ use super::error::RedfishError;
 use serde_json::Value;
 
 /// The end of the name of the list beside an action.
-pub(super) const LIST: &str = "@Redfish.AllowableValues";
+pub(in crate::redfish) const LIST: &str = "@Redfish.AllowableValues";
 
 impl Bmc {
     /// What a parameter of an action may be; nothing where nobody says. Where the list beside the action has none of those
@@ -15,7 +15,7 @@ impl Bmc {
     /// # Errors
     ///
     /// [`RedfishError`].
-    pub(super) async fn allowable(
+    pub(in crate::redfish) async fn allowable(
         &self,
         action: &Value,
         parameter: &str,
@@ -23,8 +23,8 @@ impl Bmc {
     ) -> Result<Vec<String>, RedfishError> {
         let mut allowable = words(&action[format!("{parameter}{LIST}")]);
         let info = action["@Redfish.ActionInfo"].as_str();
-        let is_told = allowable.iter().any(|one| wanted.contains(&one.as_str()));
-        let Some(path) = info.filter(|_| !is_told) else { return Ok(allowable) };
+        let is_listed = allowable.iter().any(|one| wanted.contains(&one.as_str()));
+        let Some(path) = info.filter(|_| !is_listed) else { return Ok(allowable) };
         let info = self.get(path).await?;
         let parameters = info.at("/Parameters").as_array().into_iter().flatten();
         let of_name = parameters.filter(|known| known["Name"] == parameter);

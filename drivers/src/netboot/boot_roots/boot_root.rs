@@ -1,12 +1,12 @@
 //! A folder that another server sends boot files from (`[pxe]tftp_root`, `[deploy]http_root`): what is ours in it, and
 //! nothing else.
 //!
-//! A node has a folder there, with a mark by which it is known as ours whoever made it, and links to the configuration in
+//! A node has a folder there, with a mark by which it is known as ours whichever conductor made it, and links to the configuration in
 //! it. The folder comes before its links and goes after them, and each file takes the place of an older one at once; so a
 //! machine never loads half of anything, and what a killed conductor leaves is found by its mark or by its name.
 
-use super::names::Name;
 use super::tree::Tree;
+use crate::netboot::names::Name;
 use farrier_conductor::interfaces::{BootFile, InterfaceError};
 use std::collections::HashMap;
 use std::fs::{self, File, Permissions};
@@ -55,7 +55,7 @@ impl From<BootRootError> for InterfaceError {
 #[derive(Debug)]
 pub struct BootRoot {
     root: PathBuf,
-    /// When the files of a node were last written by whoever works on it. Writers take turns by this.
+    /// When the files of a node were last written by the operation that works on it. One writer has the lock at a time.
     written: Mutex<HashMap<Uuid, Instant>>,
 }
 
@@ -84,7 +84,7 @@ impl BootRoot {
     ///
     /// [`BootRootError`].
     pub fn share(&self, name: &str, file: &BootFile) -> Result<(), BootRootError> {
-        let _turn = self.turn();
+        let _lock = self.lock();
         let place = self.root.join(name);
         let folders: Vec<_> = place.ancestors().skip(1).take_while(|folder| *folder != self.root).collect();
         folders.into_iter().rev().try_for_each(make_folder)?;
@@ -96,13 +96,13 @@ impl BootRoot {
         fs::symlink_metadata(self.root.join(name)).is_ok()
     }
 
-    /// Has the files of a node be these, or none, as whoever works on it wants.
+    /// Has the files of a node be these, or none, for the operation that works on it.
     ///
     /// # Errors
     ///
     /// [`BootRootError`].
     pub fn write(&self, node: Uuid, tree: Option<&Tree>) -> Result<(), BootRootError> {
-        let mut written = self.turn();
+        let mut written = self.lock();
         written.insert(node, Instant::now());
         self.put(node, tree)
     }
@@ -113,7 +113,7 @@ impl BootRoot {
     ///
     /// [`BootRootError`].
     pub fn refresh(&self, node: Uuid, tree: Option<&Tree>, seen_at: Instant) -> Result<(), BootRootError> {
-        let mut written = self.turn();
+        let mut written = self.lock();
         if written.get(&node).is_some_and(|written| *written >= seen_at) {
             return Ok(());
         }
@@ -204,7 +204,7 @@ impl BootRoot {
         remove_unfinished(&unfinished)
     }
 
-    fn turn(&self) -> MutexGuard<'_, HashMap<Uuid, Instant>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, Instant>> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

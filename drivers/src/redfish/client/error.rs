@@ -140,12 +140,12 @@ pub enum RedfishError {
         advice: &'static str,
     },
     /// It has taken an order, and nothing has come of it.
-    #[error("BMC {bmc} was told {told}, and says {says} after {} s; look at the machine", .limit.as_secs())]
+    #[error("BMC {bmc} was told {order}, and says {says} after {} s; look at the machine", .limit.as_secs())]
     NotDone {
         /// Its address.
         bmc: String,
         /// The order.
-        told: String,
+        order: String,
         /// What it says now.
         says: String,
         /// How long it was waited for.
@@ -165,7 +165,7 @@ pub enum RedfishError {
 
 impl RedfishError {
     /// What the BMC said, where it refused something.
-    pub(super) fn refusal(&self) -> Option<&Refusal> {
+    pub(in crate::redfish) fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused { refusal, .. } => Some(refusal),
             _ => None,
@@ -173,12 +173,12 @@ impl RedfishError {
     }
 
     /// Whether the password is refused, now or before.
-    pub(super) fn is_about_password(&self) -> bool {
+    pub(in crate::redfish) fn is_about_password(&self) -> bool {
         matches!(self, Self::Credentials { .. })
     }
 
     /// Whether the BMC has certainly done nothing of what it was asked for.
-    pub(super) fn is_without_effect(&self) -> bool {
+    pub(in crate::redfish) fn is_without_effect(&self) -> bool {
         match self {
             Self::Unreachable { is_sent, .. } => !is_sent,
             Self::Refused { refusal, .. } => refusal.is_out_of_service(),
@@ -188,7 +188,7 @@ impl RedfishError {
     }
 
     /// Whether it would be no use to ask for the same again soon.
-    pub(super) fn is_final(&self) -> bool {
+    pub(in crate::redfish) fn is_final(&self) -> bool {
         match self {
             Self::Unreachable { .. }
             | Self::Nonsense { .. }

@@ -3,9 +3,9 @@
 
 use super::error::RedfishError;
 use super::message::Refusal;
-use crate::packed::{self, Broken};
-use crate::secret::Secret;
-use crate::unanswered::chain;
+use crate::client::error_chain::chain;
+use crate::client::gzip::{self, Broken};
+use crate::client::secret::Secret;
 use farrier_conductor::untrusted::json as foreign_json;
 use farrier_protocol::json::{self, JsonError, Limits};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, IF_MATCH, LOCATION, RETRY_AFTER};
@@ -29,19 +29,19 @@ const X_AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 
 /// A request.
 #[derive(Debug, Clone)]
-pub(super) struct Ask<'a> {
-    pub(super) method: Method,
-    pub(super) path: &'a str,
-    pub(super) body: Option<&'a Value>,
+pub(in crate::redfish) struct Ask<'a> {
+    pub(in crate::redfish) method: Method,
+    pub(in crate::redfish) path: &'a str,
+    pub(in crate::redfish) body: Option<&'a Value>,
     /// The version that the resource has to have still.
-    pub(super) etag: Option<&'a str>,
+    pub(in crate::redfish) etag: Option<&'a str>,
     /// What the answer has to hold.
-    pub(super) wants: Wants,
+    pub(in crate::redfish) wants: Wants,
 }
 
 /// What an answer has to hold that grants something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wants {
+pub(in crate::redfish) enum Wants {
     /// JSON, or nothing.
     Json,
     /// A resource.
@@ -52,19 +52,19 @@ pub(super) enum Wants {
 
 impl<'a> Ask<'a> {
     /// One without a body.
-    pub(super) fn new(method: Method, path: &'a str) -> Self {
+    pub(in crate::redfish) fn new(method: Method, path: &'a str) -> Self {
         Self { method, path, body: None, etag: None, wants: Wants::Json }
     }
 
     /// Method and path, for logs and errors.
-    pub(super) fn line(&self) -> String {
+    pub(in crate::redfish) fn line(&self) -> String {
         format!("{} {}", self.method, self.path)
     }
 }
 
 /// What a request proves to be entitled by.
 #[derive(Debug, Clone)]
-pub(super) enum Proof {
+pub(in crate::redfish) enum Proof {
     /// Nothing.
     Nothing,
     /// The token of a session.
@@ -75,28 +75,28 @@ pub(super) enum Proof {
 
 /// An answer.
 #[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) status: StatusCode,
+pub(in crate::redfish) struct Reply {
+    pub(in crate::redfish) status: StatusCode,
     headers: HeaderMap,
     /// What it holds; null where that is nothing, a file, or an error that is no JSON.
-    pub(super) body: Value,
+    pub(in crate::redfish) body: Value,
     /// The file, where one was asked for.
-    pub(super) file: Vec<u8>,
+    pub(in crate::redfish) file: Vec<u8>,
 }
 
 impl Reply {
     /// A header that is a text.
-    pub(super) fn header(&self, name: impl reqwest::header::AsHeaderName) -> Option<&str> {
+    pub(in crate::redfish) fn header(&self, name: impl reqwest::header::AsHeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
     /// The token of a session that has begun.
-    pub(super) fn token(&self) -> Option<Secret> {
+    pub(in crate::redfish) fn token(&self) -> Option<Secret> {
         self.header(X_AUTH_TOKEN).map(Secret::new)
     }
 
     /// The path that it names: BMCs behind a proxy do not know under which host they are reached.
-    pub(super) fn location(&self) -> Option<String> {
+    pub(in crate::redfish) fn location(&self) -> Option<String> {
         let location = self.header(LOCATION)?;
         match Url::parse(location) {
             Ok(url) => Some(url.path().to_owned()),
@@ -105,29 +105,29 @@ impl Reply {
     }
 
     /// The pause that it asks for.
-    pub(super) fn retry_after(&self) -> Option<Duration> {
+    pub(in crate::redfish) fn retry_after(&self) -> Option<Duration> {
         self.header(RETRY_AFTER)?.trim().parse().ok().map(Duration::from_secs)
     }
 
     /// What it refuses, where it does.
-    pub(super) fn refusal(&self) -> Option<Refusal> {
+    pub(in crate::redfish) fn refusal(&self) -> Option<Refusal> {
         (!self.status.is_success()).then(|| Refusal::read(self.status, &self.body))
     }
 }
 
 /// Where requests go to.
 #[derive(Debug)]
-pub(super) struct Line {
-    pub(super) http: Client,
+pub(in crate::redfish) struct Line {
+    pub(in crate::redfish) http: Client,
     /// Scheme, host and port.
-    pub(super) address: Url,
+    pub(in crate::redfish) address: Url,
     /// Longest time for a request and its answer.
-    pub(super) timeout: Duration,
+    pub(in crate::redfish) timeout: Duration,
 }
 
 impl Line {
     /// The BMC, for logs and errors.
-    pub(super) fn label(&self) -> String {
+    pub(in crate::redfish) fn label(&self) -> String {
         self.address.as_str().trim_end_matches('/').to_owned()
     }
 
@@ -137,7 +137,11 @@ impl Line {
     ///
     /// [`RedfishError::Unreachable`], [`RedfishError::Redirected`], [`RedfishError::TooLong`],
     /// [`RedfishError::Nonsense`].
-    pub(super) async fn exchange(&self, ask: &Ask<'_>, proof: &Proof) -> Result<Reply, RedfishError> {
+    pub(in crate::redfish) async fn exchange(
+        &self,
+        ask: &Ask<'_>,
+        proof: &Proof,
+    ) -> Result<Reply, RedfishError> {
         let exchange = tokio::time::timeout(self.timeout, self.follow(ask, proof));
         match exchange.await {
             Ok(reply) => reply,
@@ -148,7 +152,7 @@ impl Line {
         }
     }
 
-    /// Follows what stays at the same host. Only what is read is asked for anew in any case; an order is one twice only
+    /// Follows what stays at the same host. Only what is read is requested again in any case; an order is one twice only
     /// where the answer says that it was none.
     async fn follow(&self, ask: &Ask<'_>, proof: &Proof) -> Result<Reply, RedfishError> {
         let mut url = self.url(ask)?;
@@ -209,7 +213,7 @@ impl Line {
             }
             bytes.extend_from_slice(&chunk);
         }
-        let bytes = packed::unpack(bytes, MOST_BYTES).map_err(|broken| match broken {
+        let bytes = gzip::unpack(bytes, MOST_BYTES).map_err(|broken| match broken {
             Broken::TooLong => too_long(),
             Broken::Unusable(error) => self.nonsense(ask, &format!("what cannot be unpacked ({error})")),
         })?;
@@ -236,7 +240,7 @@ impl Line {
         url.filter(is_here).ok_or_else(|| self.redirected(ask, ask.path))
     }
 
-    pub(super) fn nonsense(&self, ask: &Ask<'_>, what: &str) -> RedfishError {
+    pub(in crate::redfish) fn nonsense(&self, ask: &Ask<'_>, what: &str) -> RedfishError {
         RedfishError::Nonsense { bmc: self.label(), request: ask.line(), what: what.to_owned() }
     }
 

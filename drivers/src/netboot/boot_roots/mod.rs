@@ -1,13 +1,16 @@
 //! Which server sends the files of which boot interface, where that is not the conductor (section 6.4).
 
-use super::boot_root::{BootRoot, BootRootError};
-use super::method::Method;
-use super::tree::Tree;
+pub mod boot_root;
+pub mod tree;
+
+use crate::netboot::method::Method;
+use boot_root::{BootRoot, BootRootError};
 use farrier_conductor::interfaces::InterfaceError;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::task::spawn_blocking;
+use tree::Tree;
 use uuid::Uuid;
 
 /// The folders of other servers.
@@ -62,8 +65,8 @@ impl BootRoots {
     }
 
     /// Has the files of a node be these where its boot interface has them, and nowhere else; by a record that was read at
-    /// a time, or as whoever works on the node wants.
-    pub(super) async fn write(
+    /// a time, or for the operation that works on the node.
+    pub(in crate::netboot) async fn write(
         &self,
         method: Method,
         node: Uuid,

@@ -1,71 +1,71 @@
 //! A resource of a BMC, as it was read. What BMCs leave out or write in another way than the schema has it is nothing
-//! here, and whoever needs it says so.
+//! here, and the caller that needs it says so.
 
 use serde_json::Value;
 
 /// A resource.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Resource {
+pub(in crate::redfish) struct Resource {
     path: String,
     etag: Option<String>,
     body: Value,
 }
 
 impl Resource {
-    pub(super) fn new(path: &str, etag: Option<String>, body: Value) -> Self {
+    pub(in crate::redfish) fn new(path: &str, etag: Option<String>, body: Value) -> Self {
         let of_body = body["@odata.etag"].as_str().map(str::to_owned);
         let etag = [etag, of_body].into_iter().flatten().find(|etag| is_version(etag));
         Self { path: path.to_owned(), etag, body }
     }
 
     /// Where it is.
-    pub(super) fn path(&self) -> &str {
+    pub(in crate::redfish) fn path(&self) -> &str {
         &self.path
     }
 
     /// Its version.
-    pub(super) fn etag(&self) -> Option<&str> {
+    pub(in crate::redfish) fn etag(&self) -> Option<&str> {
         self.etag.as_deref()
     }
 
     /// What is at a JSON pointer in it.
-    pub(super) fn at(&self, pointer: &str) -> &Value {
+    pub(in crate::redfish) fn at(&self, pointer: &str) -> &Value {
         self.body.pointer(pointer).unwrap_or(&Value::Null)
     }
 
     /// Whether there is something at a JSON pointer in it, be it nothing yet.
-    pub(super) fn has(&self, pointer: &str) -> bool {
+    pub(in crate::redfish) fn has(&self, pointer: &str) -> bool {
         self.body.pointer(pointer).is_some()
     }
 
     /// A text; nothing where it is empty.
-    pub(super) fn text(&self, pointer: &str) -> Option<&str> {
+    pub(in crate::redfish) fn text(&self, pointer: &str) -> Option<&str> {
         self.at(pointer).as_str().map(str::trim).filter(|text| !text.is_empty())
     }
 
     /// The path of another resource.
-    pub(super) fn link(&self, pointer: &str) -> Option<&str> {
+    pub(in crate::redfish) fn link(&self, pointer: &str) -> Option<&str> {
         id(self.at(pointer))
     }
 
     /// The paths of other resources.
-    pub(super) fn links(&self, pointer: &str) -> Vec<&str> {
+    pub(in crate::redfish) fn links(&self, pointer: &str) -> Vec<&str> {
         self.at(pointer).as_array().into_iter().flatten().filter_map(id).collect()
     }
 
     /// The words of a list.
-    pub(super) fn words(&self, pointer: &str) -> Vec<&str> {
+    pub(in crate::redfish) fn words(&self, pointer: &str) -> Vec<&str> {
         self.at(pointer).as_array().into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
     /// Where an action of it is asked for, by its name as `ComputerSystem.Reset`.
-    pub(super) fn action(&self, name: &str) -> Option<&str> {
+    pub(in crate::redfish) fn action(&self, name: &str) -> Option<&str> {
         self.body["Actions"][format!("#{name}")]["target"].as_str()
     }
 
     /// A maker's own action of it, of those beside the schema's, by its name as `FTSComputerSystem.Screenshot`. Some BMCs put
     /// the address of a schema before the name.
-    pub(super) fn oem_action(&self, name: &str) -> Option<&Value> {
+    pub(in crate::redfish) fn oem_action(&self, name: &str) -> Option<&Value> {
         let mut actions = self.body["Actions"]["Oem"].as_object().into_iter().flatten();
         let (_, action) =
             actions.find(|(key, _)| key.rsplit_once('#').is_some_and(|(_, of_it)| of_it == name))?;
@@ -73,7 +73,7 @@ impl Resource {
     }
 
     /// Where a maker's own action of it is asked for, by the end of its name as `VirtualMedia.InsertVirtualMedia`.
-    pub(super) fn makers_action(&self, name: &str) -> Option<MakersAction<'_>> {
+    pub(in crate::redfish) fn makers_action(&self, name: &str) -> Option<MakersAction<'_>> {
         HPE.iter().find_map(|(maker, prefix)| {
             let action = &self.body["Oem"][*maker]["Actions"][format!("#{prefix}{name}")];
             Some(MakersAction { maker, target: action["target"].as_str()? })
@@ -91,11 +91,11 @@ const HPE: &[(&str, &str)] = &[("Hpe", "HpeiLO"), ("Hp", "HpiLO")];
 
 /// An action below `Oem`, and whose it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct MakersAction<'a> {
+pub(in crate::redfish) struct MakersAction<'a> {
     /// The name of the maker's part of the resource.
-    pub(super) maker: &'static str,
+    pub(in crate::redfish) maker: &'static str,
     /// Where it is asked for.
-    pub(super) target: &'a str,
+    pub(in crate::redfish) target: &'a str,
 }
 
 /// The path of a reference.

@@ -1,12 +1,12 @@
 //! The BMCs of all nodes. Who it is that asks belongs to a BMC, so that a password that was changed is tried at once;
-//! nodes whose machines have one BMC in common share its gate.
+//! nodes whose machines have one BMC in common share its rate limiter.
 
 use super::bmc::Bmc;
 use super::connection::{Connection, Description};
 use super::settings::RedfishSettings;
-use super::system::System;
 use super::trust::Clients;
-use crate::bmc::pace::Gate;
+use crate::client::rate_limit::RateLimiter;
+use crate::redfish::system::System;
 use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::model::Node;
 use futures_util::future::join_all;
@@ -34,7 +34,7 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Known {
     bmcs: HashMap<Connection, (Arc<Bmc>, Instant)>,
-    gates: HashMap<String, Weak<Gate>>,
+    rate_limiters: HashMap<String, Weak<RateLimiter>>,
 }
 
 impl Bmcs {
@@ -46,7 +46,7 @@ impl Bmcs {
     }
 
     /// How they are asked.
-    pub(super) fn settings(&self) -> &RedfishSettings {
+    pub(in crate::redfish) fn settings(&self) -> &RedfishSettings {
         &self.0.settings
     }
 
@@ -55,7 +55,7 @@ impl Bmcs {
     /// # Errors
     ///
     /// [`InterfaceError::DriverInfo`], and a file with authorities that cannot be used.
-    pub(super) fn system(&self, node: &Node) -> Result<System, InterfaceError> {
+    pub(in crate::redfish) fn system(&self, node: &Node) -> Result<System, InterfaceError> {
         let description = Description::read(node)?;
         Ok(System::new(self.bmc(&description.connection)?, description.system))
     }
@@ -68,15 +68,15 @@ impl Bmcs {
             return Ok(Arc::clone(bmc));
         }
         let http = clients.get(&connection.trust, settings.connect_timeout)?;
-        let gate = known.gate(connection, settings);
-        let bmc = Arc::new(Bmc::new(connection, http, gate, Arc::clone(settings)));
+        let rate_limiter = known.rate_limiter(connection, settings);
+        let bmc = Arc::new(Bmc::new(connection, http, rate_limiter, Arc::clone(settings)));
         known.make_room();
         known.bmcs.insert(connection.clone(), (Arc::clone(&bmc), Instant::now()));
         Ok(bmc)
     }
 
     /// Ends all sessions.
-    pub(super) async fn leave(&self) {
+    pub(in crate::redfish) async fn leave(&self) {
         let bmcs: Vec<_> = {
             let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
             known.bmcs.drain().map(|(_, (bmc, _))| bmc).collect()
@@ -89,15 +89,15 @@ impl Bmcs {
 }
 
 impl Known {
-    fn gate(&mut self, connection: &Connection, settings: &RedfishSettings) -> Arc<Gate> {
+    fn rate_limiter(&mut self, connection: &Connection, settings: &RedfishSettings) -> Arc<RateLimiter> {
         let place = connection.address.to_string();
-        if let Some(gate) = self.gates.get(&place).and_then(Weak::upgrade) {
-            return gate;
+        if let Some(rate_limiter) = self.rate_limiters.get(&place).and_then(Weak::upgrade) {
+            return rate_limiter;
         }
-        let gate = Arc::new(Gate::new(settings.pace));
-        self.gates.retain(|_, gate| gate.strong_count() > 0);
-        self.gates.insert(place, Arc::downgrade(&gate));
-        gate
+        let rate_limiter = Arc::new(RateLimiter::new(settings.rate_limit));
+        self.rate_limiters.retain(|_, rate_limiter| rate_limiter.strong_count() > 0);
+        self.rate_limiters.insert(place, Arc::downgrade(&rate_limiter));
+        rate_limiter
     }
 
     /// Forgets the BMC that was not needed for the longest time, where there are too many.

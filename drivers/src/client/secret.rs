@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// What stands in the place of a secret.
+/// What replaces a secret.
 const MASK: &str = "******";
 
 /// Secrets that are shorter stand in texts by chance, and taking them out would tell what they are.

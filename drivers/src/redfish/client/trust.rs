@@ -1,7 +1,7 @@
 //! Whose certificates BMCs may have, and the HTTP clients that take no others.
 
 use super::error::RedfishError;
-use crate::packed;
+use crate::client::gzip;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client};
@@ -19,7 +19,7 @@ const MOST: usize = 64;
 
 /// Whose certificates BMCs may have.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Trust {
+pub(in crate::redfish) enum Trust {
     /// Those of authorities that this host trusts.
     Host,
     /// Those of authorities in a file, or in the files of a folder, as they were at a time.
@@ -30,7 +30,7 @@ pub(super) enum Trust {
 
 impl Trust {
     /// In the files at a path, as they are now.
-    pub(super) fn of_files(path: &Path) -> Self {
+    pub(in crate::redfish) fn of_files(path: &Path) -> Self {
         let changed = path.metadata().and_then(|metadata| metadata.modified()).ok();
         Self::Files(path.to_owned(), changed)
     }
@@ -38,14 +38,14 @@ impl Trust {
 
 /// The HTTP clients, one for each trust.
 #[derive(Debug)]
-pub(super) struct Clients {
+pub(in crate::redfish) struct Clients {
     known: Mutex<HashMap<Trust, Client>>,
     folders: Vec<PathBuf>,
 }
 
 impl Clients {
     /// Those of authorities whose files are below these folders.
-    pub(super) fn new(folders: Vec<PathBuf>) -> Self {
+    pub(in crate::redfish) fn new(folders: Vec<PathBuf>) -> Self {
         Self { known: Mutex::default(), folders }
     }
 
@@ -54,7 +54,11 @@ impl Clients {
     /// # Errors
     ///
     /// [`RedfishError::CaFile`].
-    pub(super) fn get(&self, trust: &Trust, connect_timeout: Duration) -> Result<Client, RedfishError> {
+    pub(in crate::redfish) fn get(
+        &self,
+        trust: &Trust,
+        connect_timeout: Duration,
+    ) -> Result<Client, RedfishError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = known.get(trust) {
             return Ok(client.clone());
@@ -72,7 +76,7 @@ impl Clients {
 fn client(trust: &Trust, folders: &[PathBuf], connect_timeout: Duration) -> Result<Client, RedfishError> {
     let headers = HeaderMap::from_iter([
         (ACCEPT, HeaderValue::from_static("application/json")),
-        (ACCEPT_ENCODING, HeaderValue::from_static(packed::ACCEPTED)),
+        (ACCEPT_ENCODING, HeaderValue::from_static(gzip::ACCEPTED)),
         (CONNECTION, HeaderValue::from_static("close")),
         (ODATA_VERSION, HeaderValue::from_static("4.0")),
     ]);

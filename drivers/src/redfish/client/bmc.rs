@@ -4,11 +4,11 @@ use super::connection::{Connection, Login};
 use super::error::RedfishError;
 use super::exchange::{Ask, Line, Proof, Reply, Wants};
 use super::message::Refusal;
-use super::quirks::Quirk;
 use super::resource::Resource;
 use super::session::Standing;
 use super::settings::RedfishSettings;
-use crate::bmc::pace::{Flight, Gate};
+use crate::client::rate_limit::{Permit, RateLimiter};
+use crate::redfish::quirks::Quirk;
 use rand::Rng;
 use reqwest::header::ETAG;
 use reqwest::{Client, Method, StatusCode};
@@ -18,18 +18,18 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Where everything begins (DSP0266).
-pub(super) const ROOT: &str = "/redfish/v1/";
+pub(in crate::redfish) const ROOT: &str = "/redfish/v1/";
 
 /// Longest pause before a BMC is asked again that is busy, in pauses.
 const MOST_PAUSES: u32 = 6;
 
 /// A BMC, as one user sees it.
 #[derive(Debug)]
-pub(super) struct Bmc {
+pub(in crate::redfish) struct Bmc {
     line: Line,
-    pub(super) login: Option<Login>,
-    pub(super) gate: Arc<Gate>,
-    pub(super) settings: Arc<RedfishSettings>,
+    pub(in crate::redfish) login: Option<Login>,
+    pub(in crate::redfish) rate_limiter: Arc<RateLimiter>,
+    pub(in crate::redfish) settings: Arc<RedfishSettings>,
     standing: Mutex<Standing>,
     root: Mutex<Option<Arc<Resource>>>,
     only_system: Mutex<Option<String>>,
@@ -37,7 +37,7 @@ pub(super) struct Bmc {
 
 /// How a BMC took a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(in crate::redfish) enum Taken {
     /// It counts now, as far as anybody says.
     Now,
     /// It counts from the next start of the machine on.
@@ -46,7 +46,7 @@ pub(super) enum Taken {
 
 /// What came of a change.
 #[derive(Debug)]
-pub(super) enum Changed {
+pub(in crate::redfish) enum Changed {
     /// It is as wanted, or will be from the next start of the machine on.
     Done,
     /// It is not, and reads like this.
@@ -55,44 +55,44 @@ pub(super) enum Changed {
 
 impl Bmc {
     /// A BMC that nobody has asked anything yet.
-    pub(super) fn new(
+    pub(in crate::redfish) fn new(
         connection: &Connection,
         http: Client,
-        gate: Arc<Gate>,
+        rate_limiter: Arc<RateLimiter>,
         settings: Arc<RedfishSettings>,
     ) -> Self {
         let line = Line { http, address: connection.address.clone(), timeout: settings.request_timeout };
         let login = connection.login.clone();
         let (standing, root, only_system) = Default::default();
-        Self { line, login, gate, settings, standing, root, only_system }
+        Self { line, login, rate_limiter, settings, standing, root, only_system }
     }
 
     /// The BMC, for logs and errors.
-    pub(super) fn label(&self) -> String {
+    pub(in crate::redfish) fn label(&self) -> String {
         self.line.label()
     }
 
     /// Whether this quirk is looked for.
-    pub(super) fn minds(&self, quirk: Quirk) -> bool {
+    pub(in crate::redfish) fn minds(&self, quirk: Quirk) -> bool {
         self.settings.quirks.contains(quirk)
     }
 
-    pub(super) fn standing(&self) -> MutexGuard<'_, Standing> {
+    pub(in crate::redfish) fn standing(&self) -> MutexGuard<'_, Standing> {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The path of its only machine, where that is known.
-    pub(super) fn only_system(&self) -> Option<String> {
+    pub(in crate::redfish) fn only_system(&self) -> Option<String> {
         self.only_system.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Remembers the path of its only machine.
-    pub(super) fn note_only_system(&self, path: &str) {
+    pub(in crate::redfish) fn note_only_system(&self, path: &str) {
         *self.only_system.lock().unwrap_or_else(PoisonError::into_inner) = Some(path.to_owned());
     }
 
     /// Forgets the path of its only machine, where there is none any more.
-    pub(super) fn forget_only_system(&self) {
+    pub(in crate::redfish) fn forget_only_system(&self) {
         *self.only_system.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
@@ -101,7 +101,7 @@ impl Bmc {
     /// # Errors
     ///
     /// [`RedfishError`].
-    pub(super) async fn root(&self) -> Result<Arc<Resource>, RedfishError> {
+    pub(in crate::redfish) async fn root(&self) -> Result<Arc<Resource>, RedfishError> {
         if let Some(root) = self.known_root() {
             return Ok(root);
         }
@@ -112,13 +112,16 @@ impl Bmc {
         Ok(root)
     }
 
-    /// The same, for whoever is behind the gate already.
-    pub(super) async fn root_behind(&self, flight: &mut Flight<'_>) -> Result<Arc<Resource>, RedfishError> {
+    /// The same, with a permit that the caller has already.
+    pub(in crate::redfish) async fn root_with(
+        &self,
+        permit: &mut Permit<'_>,
+    ) -> Result<Arc<Resource>, RedfishError> {
         if let Some(root) = self.known_root() {
             return Ok(root);
         }
         let ask = Ask::new(Method::GET, ROOT);
-        let reply = self.send(flight, &ask, &Proof::Nothing).await?;
+        let reply = self.send(permit, &ask, &Proof::Nothing).await?;
         match reply.refusal() {
             Some(refusal) => Err(self.refused(&ask, refusal)),
             None => Ok(Arc::new(Resource::new(ROOT, None, reply.body))),
@@ -134,7 +137,7 @@ impl Bmc {
     /// # Errors
     ///
     /// [`RedfishError`].
-    pub(super) async fn get(&self, path: &str) -> Result<Resource, RedfishError> {
+    pub(in crate::redfish) async fn get(&self, path: &str) -> Result<Resource, RedfishError> {
         let ask = Ask { wants: Wants::Resource, ..Ask::new(Method::GET, path) };
         let reply = self.request(&ask).await?;
         let etag = reply.header(ETAG).map(str::to_owned);
@@ -146,7 +149,11 @@ impl Bmc {
     /// # Errors
     ///
     /// [`RedfishError`].
-    pub(super) async fn post(&self, path: &str, body: Option<&Value>) -> Result<(), RedfishError> {
+    pub(in crate::redfish) async fn post(
+        &self,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(), RedfishError> {
         let ask = Ask { body, ..Ask::new(Method::POST, path) };
         let reply = self.request(&ask).await?;
         self.complete(&ask, reply).await.map(drop)
@@ -157,7 +164,7 @@ impl Bmc {
     /// # Errors
     ///
     /// [`RedfishError`].
-    pub(super) async fn ask(&self, path: &str, body: &Value) -> Result<Value, RedfishError> {
+    pub(in crate::redfish) async fn ask(&self, path: &str, body: &Value) -> Result<Value, RedfishError> {
         let ask = Ask { body: Some(body), ..Ask::new(Method::POST, path) };
         Ok(self.request(&ask).await?.body)
     }
@@ -167,7 +174,11 @@ impl Bmc {
     /// # Errors
     ///
     /// [`RedfishError`].
-    pub(super) async fn download(&self, path: &str, body: &Value) -> Result<Vec<u8>, RedfishError> {
+    pub(in crate::redfish) async fn download(
+        &self,
+        path: &str,
+        body: &Value,
+    ) -> Result<Vec<u8>, RedfishError> {
         let ask = Ask { body: Some(body), wants: Wants::Bytes, ..Ask::new(Method::POST, path) };
         Ok(self.request(&ask).await?.file)
     }
@@ -178,7 +189,7 @@ impl Bmc {
     /// # Errors
     ///
     /// [`RedfishError`].
-    pub(super) async fn patch(&self, path: &str, body: &Value) -> Result<Taken, RedfishError> {
+    pub(in crate::redfish) async fn patch(&self, path: &str, body: &Value) -> Result<Taken, RedfishError> {
         let etag = self.get(path).await.ok().and_then(|resource| resource.etag().map(str::to_owned));
         let strong = etag.as_deref().and_then(|etag| etag.strip_prefix("W/"));
         let strong = strong.filter(|_| self.minds(Quirk::StrongEtags));
@@ -203,7 +214,7 @@ impl Bmc {
     /// # Errors
     ///
     /// [`RedfishError`], where the resource is not as wanted.
-    pub(super) async fn change(
+    pub(in crate::redfish) async fn change(
         &self,
         path: &str,
         body: &Value,
@@ -240,7 +251,7 @@ impl Bmc {
     /// # Errors
     ///
     /// [`RedfishError`].
-    pub(super) async fn request(&self, ask: &Ask<'_>) -> Result<Reply, RedfishError> {
+    pub(in crate::redfish) async fn request(&self, ask: &Ask<'_>) -> Result<Reply, RedfishError> {
         let mut attempt = 1;
         loop {
             let error = match self.attempt(ask).await {
@@ -277,13 +288,13 @@ impl Bmc {
     }
 
     async fn attempt(&self, ask: &Ask<'_>) -> Result<Reply, RedfishError> {
-        let mut flight = self.gate.pass().await;
+        let mut permit = self.rate_limiter.acquire().await;
         self.check_standing()?;
-        let mut proof = self.proof(&mut flight).await?;
-        let mut reply = self.send(&mut flight, ask, &proof).await?;
-        if self.is_expired(&mut flight, &proof, &reply).await {
-            proof = self.proof(&mut flight).await?;
-            reply = self.send(&mut flight, ask, &proof).await?;
+        let mut proof = self.proof(&mut permit).await?;
+        let mut reply = self.send(&mut permit, ask, &proof).await?;
+        if self.is_expired(&mut permit, &proof, &reply).await {
+            proof = self.proof(&mut permit).await?;
+            reply = self.send(&mut permit, ask, &proof).await?;
         }
         self.check_credentials(ask, &proof, &reply)?;
         match reply.refusal() {
@@ -292,27 +303,27 @@ impl Bmc {
         }
     }
 
-    /// Sends a request, behind the gate.
-    pub(super) async fn send(
+    /// Sends a request, with a permit.
+    pub(in crate::redfish) async fn send(
         &self,
-        flight: &mut Flight<'_>,
+        permit: &mut Permit<'_>,
         ask: &Ask<'_>,
         proof: &Proof,
     ) -> Result<Reply, RedfishError> {
-        flight.ask().await;
+        permit.ask().await;
         let reply = self.line.exchange(ask, proof).await;
         match &reply {
-            Err(RedfishError::Unreachable { .. }) => flight.failed(None),
+            Err(RedfishError::Unreachable { .. }) => permit.failed(None),
             Ok(reply) if reply.refusal().is_some_and(|refusal| refusal.is_out_of_service()) => {
-                flight.failed(reply.retry_after());
+                permit.failed(reply.retry_after());
             }
-            Ok(_) | Err(_) => flight.answered(),
+            Ok(_) | Err(_) => permit.answered(),
         }
         reply
     }
 
     /// The BMC refuses; its words may repeat what they must not.
-    pub(super) fn refused(&self, ask: &Ask<'_>, refusal: Refusal) -> RedfishError {
+    pub(in crate::redfish) fn refused(&self, ask: &Ask<'_>, refusal: Refusal) -> RedfishError {
         let refusal = match &self.login {
             Some(login) => refusal.with_text(|text| login.password.taken_out_of(text)),
             None => refusal,
@@ -322,6 +333,6 @@ impl Bmc {
 }
 
 /// Whether a BMC has answered with this status.
-pub(super) fn has_status(error: &RedfishError, status: StatusCode) -> bool {
+pub(in crate::redfish) fn has_status(error: &RedfishError, status: StatusCode) -> bool {
     error.refusal().is_some_and(|refusal| refusal.status() == status)
 }
