@@ -59,8 +59,14 @@ impl Conductor {
                 tokio::time::sleep(TRACE_PAUSE).await;
             }
         };
+        let changes = async {
+            let mut changes = self.store().changed();
+            while let Some(changed) = changes.next().await {
+                self.workers().wake(changed);
+            }
+        };
         let consoles = async { tell("consoles that were open", self.open_consoles().await) };
-        tokio::join!(unattended, silent_holders, power_sync, power_recovery, boot_traces, consoles);
+        tokio::join!(unattended, silent_holders, power_sync, power_recovery, boot_traces, changes, consoles);
     }
 }
 

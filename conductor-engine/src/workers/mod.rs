@@ -12,7 +12,7 @@ mod work;
 use crate::error::Error;
 use crate::lease::HeldTask;
 use crate::services::Services;
-use crate::store::StoreError;
+use crate::store::{Changed, StoreError};
 use crate::workers::pass::{Schedule, WorkerPass, WorkerState};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -59,9 +59,25 @@ impl Workers {
         self.tell(task.node.uuid, |inbox| (inbox.is_woken, inbox.task) = (true, Some(task)));
     }
 
-    /// Something happened to a node.
-    pub(crate) fn wake(self: &Arc<Self>, node: Uuid) {
-        self.tell(node, |inbox| inbox.is_woken = true);
+    /// Has a worker begin with a heartbeat of a node that no worker looks after; a worker that does is woken by the
+    /// [changes](crate::store::NodeStore::changed) of the store.
+    pub(crate) fn begin(self: &Arc<Self>, node: Uuid) {
+        if !self.slots().contains_key(&node) {
+            self.tell(node, |inbox| inbox.is_woken = true);
+        }
+    }
+
+    /// Wakes the workers of nodes that have changed.
+    pub(crate) fn wake(&self, changed: Changed) {
+        let slots = self.slots();
+        let wake = |slot: &Arc<WorkerSlot>| {
+            slot.inbox().is_woken = true;
+            slot.wake.notify_one();
+        };
+        match changed {
+            Changed::Node(node) => slots.get(&node).into_iter().for_each(wake),
+            Changed::Unknown => slots.values().for_each(wake),
+        }
     }
 
     /// Has a worker look after a node, if none does.
