@@ -75,6 +75,17 @@ checks! {
 
 /// Runs all checks, each on an empty store that `make` makes.
 ///
+/// ```
+/// use farrier_engine::store::conformance::conformance;
+/// use farrier_engine::store::memory::MemoryStore;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let fits = conformance(async || MemoryStore::default()).await;
+/// assert!(fits.is_ok(), "{}", fits.unwrap_err());
+/// # }
+/// ```
+///
 /// # Errors
 ///
 /// [`Unfit`] with each check that failed.
