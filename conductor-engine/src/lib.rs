@@ -38,6 +38,7 @@ pub mod evidence;
 pub mod explain;
 mod lease;
 mod operations;
+mod own_leases;
 mod periodic;
 pub mod records;
 pub mod request_context;

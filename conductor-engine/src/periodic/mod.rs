@@ -30,7 +30,7 @@ impl Conductor {
             }
         };
         let silent_holders = async {
-            let mut pace = Pace::new(*lease);
+            let mut pace = Pace::new(*lease / 4);
             let mut silent_holders = SilentHolders::new(self.services().clone());
             loop {
                 pace.next().await;

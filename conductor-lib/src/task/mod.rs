@@ -1,5 +1,6 @@
 //! A task: a node under its lease, with the means to change it.
 
+pub mod act;
 pub mod agent_steps;
 mod boot;
 mod boot_fallback;
