@@ -1,5 +1,5 @@
-//! `cargo xtask lint`: formatting, lints, circles and levels of imports, crowded folders, how thin the library for conductors
-//! is, licences and sources.
+//! `cargo xtask lint`: formatting, lints, words of texts, circles and levels of imports, crowded folders, how thin the library
+//! for conductors is, licences and sources.
 
 mod circles;
 mod conductor;
@@ -7,6 +7,7 @@ mod folders;
 mod imports;
 mod levels;
 mod picture;
+mod words;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -15,7 +16,8 @@ use crate::command::{find, run, run_quietly};
 use crate::requirements;
 use crate::workspace::{Workspace, cargo};
 
-/// Checks formatting (rustfmt), code (clippy), circles of imports, crowded folders and dependencies (cargo-deny).
+/// Checks formatting (rustfmt), code (clippy), circles of imports, crowded folders, words of texts and dependencies
+/// (cargo-deny).
 #[derive(Debug, Args)]
 pub struct LintArguments {
     /// Installs cargo-deny when it is missing.
@@ -24,13 +26,20 @@ pub struct LintArguments {
     /// Writes the page of the book that shows the imports of the conductor's crates.
     #[arg(long)]
     page: bool,
+    /// Only checks the words and sentences of README, book and help texts, and prints their figures.
+    #[arg(long)]
+    words: bool,
 }
 
 /// Runs the command.
 pub fn lint(arguments: &LintArguments) -> Result<()> {
+    if arguments.words {
+        return words::refuse(&Workspace::find()?.root, true);
+    }
     requirements::ensure(&[], true)?;
     let workspace = Workspace::find()?;
     let root = &workspace.root;
+    words::refuse(root, false)?;
     run(cargo().args(["fmt", "--all", "--check"]).current_dir(root))?;
     circles::refuse(&workspace.sources)?;
     folders::refuse(&workspace.root, &workspace.folders())?;

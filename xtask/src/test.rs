@@ -1,5 +1,8 @@
 //! `cargo xtask test`: all tests, by what they need.
 
+#[cfg(test)]
+mod docs_tests;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -194,5 +197,6 @@ fn name(tier: Tier) -> &'static str {
         Tier::IronicIscsi => "ironic-iscsi",
         Tier::Client => "client",
         Tier::Openstack => "openstack",
+        Tier::Docs => "docs",
     }
 }

@@ -53,6 +53,7 @@ pub fn purposes(tier: Tier) -> &'static [Purpose] {
         }
         Tier::Client => &[Purpose::Python, Purpose::Client],
         Tier::Openstack => &[Purpose::Python],
+        Tier::Docs => &[Purpose::Unit],
     }
 }
 

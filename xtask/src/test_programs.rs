@@ -46,6 +46,8 @@ pub enum Tier {
     Client,
     /// `openstack_`: networks by Keystone and Neutron from PyPI.
     Openstack,
+    /// `docs_`: the book and the documentation of the crates.
+    Docs,
 }
 
 /// A program with tests.
@@ -125,6 +127,8 @@ impl Tier {
             Self::Client
         } else if name.starts_with("openstack_") {
             Self::Openstack
+        } else if name.starts_with("docs_") {
+            Self::Docs
         } else {
             Self::Unit
         }
@@ -141,7 +145,7 @@ impl Tier {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         match self {
             Self::Unit | Self::Openstack => Crew { processes: 1, threads: processors, is_alone: false },
-            Self::Disk | Self::Client | Self::IronicIscsi => {
+            Self::Disk | Self::Client | Self::IronicIscsi | Self::Docs => {
                 Crew { processes: 1, threads: 1, is_alone: true }
             }
             Self::Vm | Self::Aarch64 | Self::Lifecycle => {
@@ -403,6 +407,7 @@ mod tests {
             ("ironic_iscsi_17_writes", Tier::IronicIscsi),
             ("client_lists_nodes", Tier::Client),
             ("openstack_binds_a_port", Tier::Openstack),
+            ("docs_the_book_builds", Tier::Docs),
             ("ironic::api::tests::answers_are_read", Tier::Unit),
         ] {
             assert_eq!(Tier::of(test), tier, "{test}");

@@ -1,4 +1,4 @@
-//! What a medium is made of, as it is noted for whoever serves it.
+//! The parts of a medium, as they are stored for the server.
 
 use super::error::MediumError;
 use super::loaders::{Firmware, MediaLoaders};
@@ -60,7 +60,7 @@ pub enum Recipe {
         bootloader: Option<Image>,
         /// What starts it.
         firmware: Firmware,
-        /// What the kernel is told, and the network of the machine.
+        /// The kernel parameters, and the network of the machine.
         additions: Additions,
     },
 }

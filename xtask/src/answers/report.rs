@@ -144,15 +144,14 @@ impl AnswersReport {
 
 This page is written by `cargo xtask answers --page`.
 
-A cell is something that is done to a machine, one of the requests that this takes, and a wrong answer to that request. By HTTP
-(Redfish, Keystone, Neutron) it is 401, 403, 404, 409, 412, 429, 500 or 503, silence, the end of the connection, HTML, one half of
-the right answer, the right one without its body, packed by gzip, or after twice the time that clients wait. By IPMI it is what
-ipmitool says then: that the password or the rights are wrong, a completion code, that there is no session or no such cipher suite,
-that the answer was lost after the order was carried out; or nothing, garbage, a half, an empty or a late output. Between the
+A cell is an operation on a machine, one of its requests, and a wrong answer to that request. With HTTP (Redfish, Keystone, Neutron) it is a status 401, 403, 404, 409, 412, 429, 500 or 503, silence, a closed
+connection, or HTML. It may also be a half answer, one without its body, one packed with gzip, or one after twice the
+timeout. With IPMI it is an error of ipmitool: a wrong password or missing rights, a completion code, no session, no
+such cipher suite, or an answer lost after the order. It may also be no output, or a garbled, half, empty or late one. Between the
 real ipmitool and OpenIPMI's simulator it is a datagram that is lost, spoilt, cut off, empty, late, or there twice.
 
 - The operation succeeds, or its error names the answer. Done again, it succeeds without help.
-- What succeeded is done: the machine is on or off, starts from that device, its port is bound, its options are set. An order that
+- After a success the machine is on or off, its boot device is set, its port is bound, its options are set. An order that
   starts something (reset, NMI) is carried out once.
 - Neither a session nor a medium nor a port of Neutron is left, and no note of one after a failure.
 - No node goes into maintenance by one wrong answer: that takes three readings of the power in a row that were made and failed, and
@@ -160,13 +159,12 @@ real ipmitool and OpenIPMI's simulator it is a datagram that is lost, spoilt, cu
 
 Times are shortened by settings: requests have 2 s, commands of ipmitool 1 s.
 
-BMCs by Redfish are our own stand-in (`own`) and those whose [replies were recorded](bmcs.md#recorded-replies); Keystone and Neutron
-are a stand-in of our own, and for `IPMI` a program stands in for ipmitool.
+The Redfish BMCs are a stand-in (`own`) and those whose [replies were recorded](bmcs.md#recorded-replies); Keystone and Neutron are stand-ins too. For `IPMI` a program replaces ipmitool.
 
 {}, on {}. {} were green only when they were judged once more: other work may stop a machine for seconds, and right answers
 are too late then.
 
-![How the operation ends for each wrong answer](wrong-answers.svg)
+![Outcome of the operation for each wrong answer](wrong-answers.svg)
 
 | cells | what is asked | what is done |
 |---|---|---|
@@ -199,11 +197,11 @@ are too late then.
 const LEFT_OUT: [(&str, &str); 4] = [
     (
         "Redfish, the session whose beginning is answered too late",
-        "nobody knows its token or its path; the BMC ends it after its own time",
+        "its token and its path are unknown; the BMC ends it after its own timeout",
     ),
     ("IPMI, gzip", "answers are never packed"),
     ("IPMI, sensors", "the management interface `ipmitool` has none"),
-    ("IPMI and Redfish, validate", "`driver_info` is looked at, and nothing is asked"),
+    ("IPMI and Redfish, validate", "only `driver_info` is checked, without a request"),
 ];
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ pub const UNDONE: &[Undone] = &[
         red: 1,
     },
     Undone {
-        what: "what counts from the next start on is pending (`redfish/bmc.rs`; C13)",
+        what: "a setting for the next start is pending (`redfish/bmc.rs`; C13)",
         run: "redfish answers::believed::c13",
         count: 1,
         red: 1,
@@ -99,7 +99,7 @@ pub const UNDONE: &[Undone] = &[
         red: 1,
     },
     Undone {
-        what: "what is missing is missing twice (`openstack/session.rs`)",
+        what: "a missing object is missing twice (`openstack/session.rs`)",
         run: "neutron answers::one (of 195 cells 2 are red), access::c01",
         count: 3,
         red: 2,

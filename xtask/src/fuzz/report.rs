@@ -88,9 +88,8 @@ impl Report {
 This page is written by `cargo xtask fuzz --page --seconds {seconds}`.
 
 Every target is given {seconds} seconds with the address sanitizer, at most 1 GiB of memory and 20 seconds for an
-input. The inputs it starts from are in `fuzz/seeds`; a panic, a failed assertion, an access outside of what was
-allocated, or a limit that is passed ends the run, and no page is written. Neither is one when a target tries
-fewer than {FLOOR} inputs in a second of one processor, or one that writes every input to a disk, in memory, and
+input. Its first inputs are in `fuzz/seeds`. A panic, a failed assertion, an access outside of allocated memory, or an
+exceeded limit ends the run without a page. There is also no page if a target tries fewer than {FLOOR} inputs in a second of one processor, or one that writes every input to a disk, in memory, and
 looks at what is there then, fewer than is said here: {writers}.
 
 No target found anything.

@@ -66,7 +66,7 @@ const KNOWN: &[(&str, &str)] = &[
         "more blocks than LIO compares at once are refused, but with another sense code",
     ),
     ("ALL.Inquiry.BlockLimits", "the disk unmaps more blocks at once than the test believes"),
-    ("ALL.ReceiveCopyResults.CopyStatus", "LIO tells its parameters of copies only, not how one went"),
+    ("ALL.ReceiveCopyResults.CopyStatus", "LIO returns the parameters of copies only, not their result"),
     ("ALL.Reserve6.Logout", "by chance: the reservation seems to go a moment after the logout was answered"),
     ("ALL.Verify10.VerifyProtect", PROTECTION),
     ("ALL.Verify16.VerifyProtect", PROTECTION),
@@ -77,7 +77,7 @@ const KNOWN: &[(&str, &str)] = &[
         "ALL.iSCSIResiduals.",
         "a length on the wire that is not that of the command seems to be refused in some forms",
     ),
-    ("ALL.iSCSITMF.LUNResetSimpleAsync", "seen; nobody has looked for the cause"),
+    ("ALL.iSCSITMF.LUNResetSimpleAsync", "seen; cause not investigated"),
 ];
 const PROTECTION: &str = "LIO does not look at the protection that is asked for";
 const VERIFY: &str = "LIO compares nothing on VERIFY: who wants to know reads back";

@@ -46,7 +46,7 @@ const LEFT_OUT: &[[&str; 2]] = &[
     ["systemd-boot and rEFInd", "they read their configuration from a disk"],
     [
         "GRUB for BIOS",
-        "Debian has modules and no image of it; `farrier` leads machines with BIOS to PXELINUX or iPXE",
+        "Debian has modules and no image of it; `farrier` sends machines with BIOS to PXELINUX or iPXE",
     ],
     ["IPv6", "no firmware has booted by it yet ([why](netboot.md#dhcp))"],
 ];
@@ -228,7 +228,7 @@ A cell is an emulated machine whose boot order begins with the network, and whic
 has to give way to the disk. The firmware is SeaBIOS, OVMF, OVMF with Microsoft's keys (Secure Boot) or AAVMF (aarch64). The
 boot loader is the one in Debian's package; GRUB for `http` is [made of Debian's modules](netboot.md#grub-and-http-boot), and
 `ipxe-arm64.efi` and `ipxe.efi` are those of Debian 13. `farrier` serves all files. Its own dnsmasq, or one of the site with the options of
-[this book](netboot.md#the-way-of-a-machine-with-ipxe), serves DHCP.
+[this book](netboot.md#boot-sequence-with-ipxe), serves DHCP.
 
 | machine | meaning |
 |---|---|
@@ -237,8 +237,8 @@ boot loader is the one in Debian's package; GRUB for `http` is [made of Debian's
 | fallback | the same, with `farrier serve --enable-netboot-fallback true` |
 | script | unknown, with `farrier serve --ipxe-fallback-script`, and a script that ends with success |
 
-A cell is green if the firmware has loaded the boot loader, the boot loader has printed what `farrier` rendered for this machine,
-and then the system on the disk has started. The columns have the seconds from power on, with emulated processors, on a machine
+A cell is green if the firmware has loaded the boot loader, the boot loader has printed `farrier`'s configuration for
+this machine, and the system on the disk has started. The columns have the seconds from power on, with emulated processors, on a machine
 with other work. UEFI firmware tries its other network protocols after iPXE, half a minute each. A *script* is the same however iPXE
 was loaded: it is tried with the loaders that `farrier`'s own DHCP names.
 

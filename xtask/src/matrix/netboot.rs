@@ -116,13 +116,13 @@ fn page(outcomes: &[(Cell, Option<Life>)]) -> String {
 This page is written by `cargo xtask matrix netboot --page`.
 
 In each combination `farrier` alone serves a machine of QEMU: addresses by its dnsmasq, all files by its TFTP and HTTP. The
-firmware is real, SeaBIOS, OVMF or, of aarch64, AAVMF; it does what DHCP says. That of UEFI loads shim or iPXE itself, and SeaBIOS
-by the iPXE on QEMU's card, which goes on as iPXE for `ipxe`. iPXE asks the boot configuration API for its script. With
+firmware is real, SeaBIOS, OVMF or, of aarch64, AAVMF; it does what DHCP says. UEFI firmware loads shim or iPXE itself. SeaBIOS loads through the iPXE on QEMU's card, which also is the iPXE of
+`ipxe`. iPXE asks the boot configuration API for its script. With
 `proxy`, another dnsmasq gives addresses, and UEFI too loads by the iPXE on the card. The machine is inspected, an image is
 written and started, and the machine is rescued. A combination is good when each operation has come to its end, the kernel
-has started with the conductor's parameters, and the trace of the node tells of each stage. The GRUB of `http` is [made with
-the module http](netboot.md#grub-and-http-boot). Processors are emulated, and iPXE for aarch64 is that of Debian 13: the
-seconds tell how long the run took, on a machine with other work, not how fast Farrier is.
+has started with the conductor's parameters, and the trace of the node has each stage. The GRUB of `http` is [made with
+the module http](netboot.md#grub-and-http-boot). Processors are emulated, and iPXE for aarch64 is that of Debian 13. The seconds are those of the run on a machine with
+other work, and no measure of Farrier.
 
 | boot interface | firmware | architecture | inspect, s | deploy, s | rescue, s |
 |---|---|---|---|---|---|

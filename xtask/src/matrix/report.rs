@@ -119,14 +119,12 @@ impl MatrixReport {
 This page is written by `cargo xtask matrix --page`.
 
 A virtual machine with the real ramdisk deploys Debian 12, commanded as a conductor commands it, and then boots
-from its disk to the login prompt. The host name in the prompt tells whether the config drive was seen, or that
-there was none. The machines have 256 MiB of memory for the deployment, 512 MiB for Debian, and an emulated
-processor: the seconds tell how long the run took, not how fast Farrier is.
+from its disk to the login prompt. The host name in the prompt shows a used or a missing config drive. The machines have 256 MiB of memory for the deployment, 512 MiB for Debian, and an emulated processor: the seconds are
+those of the run, and no measure of Farrier.
 
 The name of a combination is firmware, disk, image, table and config drive. A disk `scsi4kn` has sectors of 4096
-bytes. A `whole` image brings table and boot loaders; a `partition` image is a root file system with the
-packages of GRUB, for which the agent makes the table and has the system's own GRUB installed
-(`enable_bios_bootloader_install`).
+bytes. A `whole` image has table and boot loaders. A `partition` image is a root file system with the packages of GRUB: the
+agent creates the table and runs the system's own GRUB (`enable_bios_bootloader_install`).
 
 {}.
 

@@ -123,28 +123,24 @@ impl PowerCutReport {
 
 This page is written by `cargo xtask power-cut --page --seed {} --cuts {} --machine-cuts {}`.
 
-A virtual machine with the real ramdisk deploys an image of {} MiB, or a partition image, to a disk that carries
-an older table and foreign data, and that records every write and flush it is asked for; or its agent exports the
-disk, and the conductor writes it by [iSCSI](iscsi.md#deployed-by-the-conductor). A power cut at one of
-these requests leaves what was flushed before it; of what the disk had taken since, each sector is on the medium
-or not, by chance. That is put on a medium for cuts all over the deployment and looked at; a few cuts are made in
-the machine itself. A cut must have left one of these:
+A virtual machine with the real ramdisk deploys an image of {} MiB, or a partition image, to a disk with an older table and
+foreign data. The disk records every write and flush. In other runs its agent exports the disk, and the conductor writes it by [iSCSI](iscsi.md#deployed-by-the-conductor). A power cut at one of
+these requests keeps all flushed data; of the later data, each sector is on the medium or not, at random. The test builds and
+examines such media for cuts all over the deployment, and makes a few cuts in the machine itself. A cut must have left one of these:
 
 - **before**: every byte of what was there before, when the power went before the old table did;
 - **erasing**: the old table or file system, and nothing in its place but old content and zeros: old metadata in
   partitions is erased before the table that leads to it;
 - **nothing**: libblkid sees no partition table, or, where a table stays, no file system in the root partition;
 - **no drive yet**: all of the image, whose config drive is not there or not complete;
-- **all**: a table, as `sgdisk` lists it, with all of its partitions, and every sector of the image. In the first
-  MiB it is the image's or one that the deployment put there after it, and where the image had the backup of its
-  GPT, the image's or that of the finished deployment.
+- **all**: a table, as `sgdisk` lists it, with all of its partitions, and every sector of the image. A sector of the first MiB may also be a later one of the deployment. So may a sector at the position of the image's backup GPT.
 
 With `preserve_ephemeral` every byte of the ephemeral partition and the whole table are there after each cut.
 Anything else, **half**, ends the run, and no page is written.
 
 {}.
 
-![How many cuts have left what, for each kind of deployment](power-cuts.svg)
+![Results of the cuts, for each kind of deployment](power-cuts.svg)
 
 | deployment | written by the | sectors, bytes | requests | cuts | of them in the machine | before | erasing | nothing | no drive yet | all | half |
 |---|---|---|---|---|---|---|---|---|---|---|---|

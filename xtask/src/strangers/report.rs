@@ -34,7 +34,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ),
     (
         "the wait for an agent while its conductor answers",
-        "nobody else than that conductor asks an agent, and it answers before it has called",
+        "only that conductor sends requests to an agent, and it answers before its heartbeat",
     ),
     (
         "JSON of images, of the metadata of an image, or of configuration files",
@@ -154,17 +154,15 @@ impl Measured for StrangersReport {
 This page is written by `cargo xtask strangers --page`.
 
 Every host that reaches the ramdisk API can send requests, every machine of the site has the token of its agent, and
-conductor, agent and operators ask services that others may hold. What each of them can take is measured here, with
-`farrier serve`, `farrier-agent` and `farrier node list` as processes (debug builds), and with clients in network namespaces.
+conductor, agent and operators ask services that others may hold. This page measures the resources that each can take, with `farrier serve`, `farrier-agent` and `farrier node list` as processes (debug builds), and with clients in network namespaces.
 
-![What nests add to the memory of a process, before values were limited and now](strangers.svg)
+![Memory of a process after nested JSON, before the limit of values and now](strangers.svg)
 
 ## JSON that is small as text and large as values
 
-Each text is as long as may be: nests of objects, a long list of numbers or of empty lists, an object with as many keys as fit,
-the same key again and again, or four keys that take all of the room. The table has the most memory of the process (`VmHWM`)
-before and after, in MiB. Without credentials a stranger may add 16 MiB; with the token of an agent, or as a service that the
-conductor was told to ask, 64 MiB. *Before* is commit 451e8c1, which limited bytes alone. The last column is the longest time
+Each text has the maximum length: nested objects, a long list of numbers or of empty lists, an object with many keys,
+the same key repeated, or four very long keys. The table has the most memory of the process (`VmHWM`)
+before and after, in MiB. Without credentials a stranger may add 16 MiB; with the token of an agent, or as a configured service of the conductor, 64 MiB. *Before* is commit 451e8c1, which limited bytes alone. The last column is the longest time
 that another client waited: before the stranger came, and meanwhile.
 
 {}

@@ -140,23 +140,23 @@ impl ZooReport {
 
 This page is written by `cargo xtask zoo --page`.
 
-A cell is something that may live on a disk, in one place, behind one state of the partition table, on sectors of 512 or
-4096 bytes, and one step of Farrier that destroys or keeps. Debian's own programs make the occupants; what needs a
-kernel module is written from its documentation. libblkid has to recognise each occupant before the step.
+A cell is one occupant of a disk in one place, behind one state of the partition table, on sectors of 512 or 4096
+bytes, and one step of Farrier that destroys or keeps it. Debian's own programs create the occupants; those that need
+a kernel module are written from their documentation. Before the step, libblkid must recognise each occupant.
 
-- After a step that destroys, `wipefs` and `blkid` see nothing on the disk nor in any range in which somebody lived,
-  each looked at as a device of its own, and none of the bytes that gave an occupant away is there. These are the bytes
+- After a step that destroys, `wipefs` and `blkid` find nothing on the disk and in each former range, examined as a
+separate device. None of the identifying bytes of an occupant is left. These are the bytes
   that `wipefs --all` removes from a copy, and those that libblkid does not know: mirrors of superblocks, labels at 1,
   10, 100 and 1000 GiB.
 - After a step that keeps, every byte that was to stay is compared, and `partx` sees every partition that it saw.
 - Steps on another disk (`erase-beside`, `deploy-beside`) change no byte of the occupant's, and a deployment warns of
   settings there (A17).
-- What several machines use at the same time is refused by its name, and every byte stays.
-- Where a damaged table cannot be believed, a step that keeps something may refuse, before it writes anything.
+- A shared file system is refused by its name, and every byte stays.
+- With an unreliable, damaged table a step that keeps something may refuse, before it writes anything.
 
 {}, {large} of them with sectors of 4096 bytes, at commit {}, on {}.
 
-![How many cells each step has, by where the occupant lives](disk-zoo.svg)
+![Number of cells of each step, by the place of the occupant](disk-zoo.svg)
 
 Occupants: {}.
 

@@ -51,13 +51,13 @@ pub const UNDONE: &[Undone] = &[
         red: 8,
     },
     Undone {
-        what: "a damaged table makes a disk somebody's (`map.rs`; G05)",
+        what: "a damaged table makes a disk occupied (`map.rs`; G05)",
         only: "gpt.header-bit,create-refused",
         cells: 18,
         red: 16,
     },
     Undone {
-        what: "content without a partition makes a disk somebody's (`map.rs`; G05)",
+        what: "content without a partition makes a disk occupied (`map.rs`; G05)",
         only: "whole,create-refused,ext",
         cells: 5,
         red: 4,
@@ -93,7 +93,7 @@ pub const UNDONE: &[Undone] = &[
         red: 14,
     },
     Undone {
-        what: "what a damaged backup is taken to name costs no table of a kept volume (`map/arrays.rs`, `wipe.rs`; G06)",
+        what: "a damaged backup costs no table of a kept volume (`map/arrays.rs`, `wipe.rs`; G06)",
         only: "backup-bit,delete-kept",
         cells: 6,
         red: 3,

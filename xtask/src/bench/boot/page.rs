@@ -75,13 +75,13 @@ card, the same kernel. Both run until the conductor has their first heartbeat.
 |---|---|
 | size | kernel and compressed ramdisk |
 | memory | the smallest machine that sends a heartbeat, found by booting in steps of 32 to 128 MiB |
-| time | from the kernel's first line on the console to the arrival of the heartbeat, by a clock outside of the machine, in a machine with {} MiB; the second figure counts from the start of the first process, since both spend the same time in the kernel before |
+| time | from the kernel's first line on the console to the heartbeat, by a clock outside of the machine with {} MiB. The second figure counts from the start of the first process, because the kernel takes the same time in both |
 
-The budget is ten times faster, a fifth of the size and a fifth of the memory, one second of user space and 16 MiB
-for the idle agent; over it, the command fails and writes no page.
+The budget is ten times the speed, a fifth of the size and a fifth of the memory, one second of user space and 16 MiB
+for the idle agent. Over the budget the command fails and writes no page.
 
 The rival follows ironic-python-agent-builder for Debian: systemd, the same packages and the whole module
-tree of the kernel, packed with gzip. Where the two differ, it is in the rival's favour: its Python files are
+tree of the kernel, packed with gzip. Each remaining difference favours the rival: its Python files are
 compiled beforehand, and there is no compiler, SSH server or firmware in it. `xtask/src/python_ramdisk.rs` has
 the whole recipe.
 

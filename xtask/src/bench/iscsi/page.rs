@@ -44,8 +44,7 @@ This page is written by `cargo xtask bench iscsi --page --rounds {rounds} --imag
 Machine: {machine}.
 
 Two emulated machines (one processor, a virtio disk and a virtio card on QEMU's user network) have booted the same ramdisk,
-with tgtd in it. The first has the kernel's target (LIO); the kernel of the second is told to have none
-(`module_blacklist=target_core_mod`), so that its agent exports by tgtd. In a round each machine's agent writes a raw image of
+with tgtd in it. The first has the kernel's target (LIO); the kernel of the second has none (`module_blacklist=target_core_mod`), so its agent exports with tgtd. In a round each machine's agent writes a raw image of
 {mebibytes} MiB without a zero or a repetition itself, and then exports the disk to the code of
 [the deploy interface `iscsi`](iscsi.md#deployed-by-the-conductor), which logs in by QEMU's initiator and writes the same image.
 Both prove it by its SHA-256. The clock runs from the first order to the last answer: wiping, export, login, and their ends are

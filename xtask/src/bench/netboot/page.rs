@@ -66,14 +66,13 @@ fn text(report: &NetbootReport) -> Result<String> {
 
 This page is written by `cargo xtask bench netboot --page --runs {runs} --clients {clients}`.
 
-Machine: {machine}. In a round everybody has one turn; of {runs} rounds the one with the median is shown, which of two is
+Machine: {machine}. In a round each has one turn; of {runs} rounds the one with the median is shown, which of two is
 the slower boot, and the faster server.
 
 ## From power on to the first heartbeat
 
 The same emulated machine (one processor, 1 GiB, a virtio card, SeaBIOS with QEMU's iPXE or OVMF with its own network stack)
-is switched on by hand as soon as its node is in `clean wait`. It boots the same kernel ({kernel:.1} MiB) and ramdisk ({ramdisk:.1} MiB) whoever
-leads. The clock stops when the agent says on the console that the conductor has answered its first heartbeat. Bytes are those
+is switched on by hand as soon as its node is in `clean wait`. With every conductor it boots the same kernel ({kernel:.1} MiB) and ramdisk ({ramdisk:.1} MiB) in turn. The clock stops when the agent says on the console that the conductor has answered its first heartbeat. Bytes are those
 of all packets to and from the machine until then, as the kernel counts them at the tap device that is its cable.
 
 `farrier serve` serves everything itself, addresses by its dnsmasq. The boot interface `http` has the
@@ -94,8 +93,7 @@ machines, firmware and cards decide.
 {clients} clients, each with an address of its own on the loopback interface, ask for one file at the same moment and hold each
 byte against what it has to be: by HTTP the ramdisk ({ramdisk:.1} MiB), by TFTP iPXE ({loader:.1} MiB), with blocks of 1468 bytes
 and windows of eight blocks where the server has windows (RFC 7440), which dnsmasq does not. `farrier serve` has its defaults:
-{transfers} files at a time by HTTP, the others wait for their turn; a client that is turned away asks again as the script of
-iPXE does. {nginx} has a process for each processor and `sendfile`, {dnsmasq} `tftp-max=512` in place of 50. Clients and servers share the
+{transfers} files at a time by HTTP, the others are queued; a rejected client repeats its request like the script of iPXE. The server {nginx} has a process for each processor and `sendfile`, {dnsmasq} `tftp-max=512` instead of 50. Clients and servers share the
 machine. A transfer's time begins with the first request of all. Memory is the most that the processes of the server ever
 had; that of `farrier` is the whole conductor.
 

@@ -88,8 +88,7 @@ impl Class {
                  writer is faster than the plain write; what is not transferred costs no time."
             }
             Self::SataSsd => {
-                "Held at 500 MiB/s. The disk sets the pace of data, and SHA-512 hardly another. Of an image with holes all \
-                 bytes are received and hashed all the same, and there the digest sets it."
+                "Held at 500 MiB/s. The disk sets the pace of data, and SHA-512 hardly another. Of an image with holes all bytes are received and hashed anyway, and there the digest sets it."
             }
             Self::Fast => {
                 "A file of this machine, as an NVMe disk of some GiB/s. It takes data faster than one processor \

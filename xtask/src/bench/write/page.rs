@@ -61,13 +61,12 @@ fn text(report: &WriteReport) -> Result<String> {
 This page is written by `cargo xtask bench write --page --size-mib {} --runs {}`.
 
 Machine: {machine}. Images of {} MiB, from a server on the same machine, to a loop device with direct I/O that
-is as fast as a class of real disks. `sparse` images have data in every fifth MiB; data packs to about half. In a
-round every image is written by everybody once, and there is a plain direct write (`dd oflag=direct bs=1M`) of the
+is as fast as a class of real disks. `sparse` images have data in every fifth MiB; data packs to about half. In a round every program writes every image once, and there is a plain direct write (`dd oflag=direct bs=1M`) of the
 same size; of {} rounds the one with the median of seconds is shown. `curl | dd` proves no digest. `download, convert` does as the Python
 agent does: Python receives the image, hashes it and keeps it in memory, then `qemu-img convert` writes it.
 
-What a disk is told to make zero is not transferred, and the speed at which a disk is held does not count it: this
-is so with SSDs and with hard disks that have a command for it. On a hard disk without one the kernel writes the
+The agent does not transfer ranges that the disk fills with zeros by a command, and the speed limit of a disk does not
+count them. SSDs have such a command, and some hard disks. On a hard disk without one the kernel writes the
 zeros, and an image with holes takes as long as one without.
 
 Over any of these budgets the command fails, and writes no page.
@@ -164,7 +163,7 @@ mod tests {
             "## Fast disk\n",
             "](write-benchmark-sata-ssd.svg)",
             "Machine: one machine.",
-            "does not count it",
+            "the speed limit of a disk does not",
             "| raw with 80 % zeros, time in units of the dense one's | SHA-512 | ≤ 0.45 | 0.30 |",
             "| hard disk | SHA-512 | dense.raw | download, convert | 2.00 | 0.50 | 3 | 5.0 | 0.50 |",
         ] {
