@@ -9,7 +9,7 @@ use farrier_tests::monitor::Monitor;
 use serde_json::json;
 
 use super::terminal;
-use crate::workspace::Workspace;
+use crate::host::workspace::Workspace;
 
 /// What is done when the picture of the machine is taken, and after which part of it.
 const MOMENT: (&str, f64) = ("writing", 0.4);

@@ -27,7 +27,6 @@ const CROWDED: &[(&str, usize)] = &[
     ("linux/src", 33),
     ("tests/src", 47),
     ("tests/tests/vm", 34),
-    ("xtask/src", 44),
 ];
 
 /// Refuses crowded folders below the sources and tests of these crates, given by their folders below `root`.
