@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use farrier_tests::image_server::{ImageServer, Reply};
-use farrier_tests::lab::{Event, Instance, Lab, Machine};
+use farrier_tests::conductor::lab::{Event, Instance, Lab, Machine};
+use farrier_tests::images::server::{ImageServer, Reply};
 use farrier_tests::machine::Firmware;
 use serde::Serialize;
 

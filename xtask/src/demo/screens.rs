@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use farrier_tests::lab::Event;
-use farrier_tests::monitor::Monitor;
+use farrier_tests::conductor::lab::Event;
+use farrier_tests::machine::monitor::Monitor;
 use serde_json::json;
 
 use super::terminal;

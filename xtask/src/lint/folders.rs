@@ -25,7 +25,6 @@ const CROWDED: &[(&str, usize)] = &[
     ("imaging/src", 24),
     ("init/src", 17),
     ("linux/src", 33),
-    ("tests/src", 47),
     ("tests/tests/vm", 34),
 ];
 

@@ -19,7 +19,7 @@ pub use write::WriteReport;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use farrier_tests::stub_conductor::NODE;
+use farrier_tests::agent::stub_conductor::NODE;
 use serde_json::{Value, json};
 
 const MAC: &str = "52:54:00:fa:00:03";

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
-use farrier_tests::commanded_agent::CommandedAgent;
-use farrier_tests::iscsi_initiator::LogicalUnit;
+use farrier_tests::agent::commanded::CommandedAgent;
+use farrier_tests::iscsi::initiator::LogicalUnit;
 use serde_json::{Value, json};
 
 use crate::host::command::{command, run_quietly};

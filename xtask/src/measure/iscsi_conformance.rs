@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use farrier_tests::exporter::Exporter;
+use farrier_tests::iscsi::exporter::Exporter;
 use serde_json::{Value, json};
 
 use self::report::{Outcome, Report, Test};

@@ -13,7 +13,7 @@ use std::thread;
 
 use anyhow::{Result, bail, ensure};
 use clap::{Args, Subcommand};
-use farrier_tests::boot_cell::{Cell, DebianImage, Image};
+use farrier_tests::cells::boot::{Cell, DebianImage, Image};
 
 pub use self::report::MatrixReport;
 

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use farrier_tests::power_replay::Replay;
-use farrier_tests::volatile_disk::VolatileDisk;
+use farrier_tests::disk::power_replay::Replay;
+use farrier_tests::disk::volatile::VolatileDisk;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use farrier_tests::boot_cell::Table;
+use farrier_tests::cells::boot::Table;
 use gpt::mbr::ProtectiveMBR;
 use gpt::partition_types;
 

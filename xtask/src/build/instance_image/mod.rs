@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use farrier_tests::boot_cell::Table;
+use farrier_tests::cells::boot::Table;
 
 use crate::build::debian_tree::DebianTree;
 use crate::host::command::{as_root, command, is_root, run, run_quietly};

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args;
+use farrier_tests::agent::stub_conductor::StubConductor;
 use farrier_tests::machine::{Boot, Hardware, free_port};
-use farrier_tests::stub_conductor::StubConductor;
 
 use self::report::{Figures, own_figures};
 use super::{DISK_BYTES, HEARTBEAT, MAC};

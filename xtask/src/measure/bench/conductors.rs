@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use farrier_conductor::model::{AgentSession, NewNode, Node, ProvisionState};
 use farrier_engine::store::sqlite::SqliteStore;
 use farrier_engine::store::{Change, NodeStore, SessionChange, Terms};
-use farrier_tests::ironic::{Cleaning, Ironic};
+use farrier_tests::conductor::ironic::{Cleaning, Ironic};
 use farrier_tests::machine::free_port;
 use time::OffsetDateTime;
 

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use farrier_tests::boot_machine::Firmware;
-use farrier_tests::exit_cell::{Cell, Loader, Machine};
-use farrier_tests::netboot_cell::Addresses;
-use farrier_tests::netboot_loaders::{Architecture, Bootable};
+use farrier_tests::cells::exit::{Cell, Loader, Machine};
+use farrier_tests::cells::netboot::Addresses;
+use farrier_tests::machine::boot_machine::Firmware;
+use farrier_tests::network::netboot_loaders::{Architecture, Bootable};
 use serde::{Deserialize, Serialize};
 
 use super::at_once;

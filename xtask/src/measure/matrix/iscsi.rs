@@ -7,9 +7,9 @@ use std::thread;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use farrier_tests::boot_cell::{DebianImage, Image, Seconds};
-use farrier_tests::iscsi_cell::Cell;
-use farrier_tests::office::Equipment;
+use farrier_tests::cells::boot::{DebianImage, Image, Seconds};
+use farrier_tests::cells::iscsi::Cell;
+use farrier_tests::conductor::office::Equipment;
 
 use crate::build::dist;
 use crate::build::instance_image::{self, Content, Kernel, TESTED_MEBIBYTES};

@@ -8,9 +8,9 @@ use std::thread;
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
+use farrier_tests::cells::netboot::{Addresses, Cell, Life};
 use farrier_tests::machine::Firmware;
-use farrier_tests::netboot_cell::{Addresses, Cell, Life};
-use farrier_tests::netboot_loaders::{Architecture, Bootable};
+use farrier_tests::network::netboot_loaders::{Architecture, Bootable};
 
 use crate::build::dist;
 use crate::host::requirements::{self, Purpose};

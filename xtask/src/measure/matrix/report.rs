@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
 use anyhow::Result;
-use farrier_tests::boot_cell::{Cell, Seconds};
+use farrier_tests::cells::boot::{Cell, Seconds};
 use serde::{Deserialize, Serialize};
 
 use crate::book::page::Measured;

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use farrier_tests::volatile_disk::{Event, VolatileDisk};
+use farrier_tests::disk::volatile::{Event, VolatileDisk};
 use serde::{Deserialize, Serialize};
 
 use super::DISK_BYTES;

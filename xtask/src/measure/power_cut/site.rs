@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use farrier_tests::commanded_agent::CommandedAgent;
-use farrier_tests::instance::GREETING;
+use farrier_tests::agent::commanded::CommandedAgent;
+use farrier_tests::agent::stub_conductor::NODE;
+use farrier_tests::disk::volatile::{Event, VolatileDisk};
+use farrier_tests::images::instance::GREETING;
+use farrier_tests::machine::monitor::Monitor;
 use farrier_tests::machine::{Boot, Firmware, Hardware, free_port};
-use farrier_tests::monitor::Monitor;
-use farrier_tests::stub_conductor::NODE;
-use farrier_tests::volatile_disk::{Event, VolatileDisk};
 use serde_json::json;
 
 use super::DISK_BYTES;

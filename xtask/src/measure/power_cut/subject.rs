@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
-use farrier_tests::image_server::{ImageServer, Reply};
-use farrier_tests::instance::{image, sha256};
-use farrier_tests::media;
+use farrier_tests::bmc::media;
+use farrier_tests::images::instance::{image, sha256};
+use farrier_tests::images::server::{ImageServer, Reply};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

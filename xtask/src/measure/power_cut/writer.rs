@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use farrier_tests::commanded_agent::CommandedAgent;
-use farrier_tests::iscsi_initiator::LogicalUnit;
+use farrier_tests::agent::commanded::CommandedAgent;
+use farrier_tests::iscsi::initiator::LogicalUnit;
 use farrier_tests::machine::free_port;
-use farrier_tests::monitor::Monitor;
+use farrier_tests::machine::monitor::Monitor;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use farrier_tests::exporter::Exporter;
+use farrier_tests::iscsi::exporter::Exporter;
 use serde_json::json;
 
 use crate::measure::bench::dense_image::DenseImage;

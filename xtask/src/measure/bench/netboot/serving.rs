@@ -7,9 +7,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use farrier_tests::bridge::network;
-use farrier_tests::farrier::Farrier;
-use farrier_tests::node_api::{Conductor, Control, Enrolment, Node, Order};
+use farrier_tests::conductor::farrier::Farrier;
+use farrier_tests::conductor::node_api::{Conductor, Control, Enrolment, Node, Order};
+use farrier_tests::network::bridge::network;
 
 use super::clients::{Figures, crowd, fetch_by_http};
 use super::servers::Server;

@@ -10,13 +10,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use farrier_tests::bridge::network;
-use farrier_tests::farrier::Farrier;
-use farrier_tests::ironic::Ironic;
+use farrier_tests::cells::netboot::uefi_arguments;
+use farrier_tests::conductor::farrier::Farrier;
+use farrier_tests::conductor::ironic::Ironic;
+use farrier_tests::conductor::node_api::{Conductor, Control, Enrolment, Node, Order};
 use farrier_tests::machine::{Boot, EMULATED, Firmware, Hardware, free_port};
-use farrier_tests::netboot_cell::uefi_arguments;
-use farrier_tests::netboot_loaders::{Architecture, Bootable};
-use farrier_tests::node_api::{Conductor, Control, Enrolment, Node, Order};
+use farrier_tests::network::bridge::network;
+use farrier_tests::network::netboot_loaders::{Architecture, Bootable};
 use serde::{Deserialize, Serialize};
 
 use super::servers::Server;

@@ -1,9 +1,9 @@
 //! The reference conductor, led as Ironic is: over its REST interface alone.
 
-use crate::ironic::{CONDUCTOR_NAME, Cleaning, FAST_TRACK_TIMEOUT};
-use crate::lab::{Lab, has_guests};
+use super::ironic::{CONDUCTOR_NAME, Cleaning, FAST_TRACK_TIMEOUT};
+use super::lab::{Lab, has_guests};
+use super::node_api::{Api, Conductor};
 use crate::machine::free_port;
-use crate::node_api::{Api, Conductor};
 use anyhow::{Context, Result};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! What a node is enrolled with: all that its conductor has to know of the machine.
 
-use crate::ipmi;
+use crate::bmc::ipmi;
 use crate::machine::Hardware;
 use serde_json::{Value, json};
 use std::path::Path;

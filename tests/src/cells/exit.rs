@@ -4,13 +4,13 @@
 //! machine with real firmware, which begins with the network, loads a boot loader that finds nothing to boot. The machine has
 //! to come to the system on its disk.
 
-use crate::boot_machine::{BootMachine, Card, Firmware, Source};
-use crate::bridge::{DhcpServer, RANGE, network, place};
-use crate::console::Console;
-use crate::instance::{GREETING, image, signed_image};
-use crate::lab::Lab;
-use crate::netboot_cell::Addresses;
-use crate::netboot_loaders::{Architecture, Bootable};
+use super::netboot::Addresses;
+use crate::conductor::lab::Lab;
+use crate::images::instance::{GREETING, image, signed_image};
+use crate::machine::boot_machine::{BootMachine, Card, Firmware, Source};
+use crate::machine::console::Console;
+use crate::network::bridge::{DhcpServer, RANGE, network, place};
+use crate::network::netboot_loaders::{Architecture, Bootable};
 use anyhow::{Context, Result};
 use std::fmt;
 use std::fs;

@@ -1,6 +1,6 @@
 //! A node's whole life by the command line client `baremetal`, and what that prints.
 
-use crate::node_api::Conductor;
+use super::node_api::Conductor;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Its commands, one a line. The node has hardware that is not there.
-const COMMANDS: &str = include_str!("../client/life.txt");
+const COMMANDS: &str = include_str!("../../client/life.txt");
 
 /// The version of the interface that the client speaks: the newest that both conductors have.
 const VERSION: &str = "1.110";

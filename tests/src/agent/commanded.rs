@@ -1,7 +1,7 @@
 //! An agent in an emulated machine that a test commands itself, with curl.
 
+use super::stub_conductor::{StubConductor, TOKEN};
 use crate::machine::{Boot, Firmware, Hardware, Machine};
-use crate::stub_conductor::{StubConductor, TOKEN};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::io::Write;

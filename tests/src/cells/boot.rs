@@ -3,11 +3,11 @@
 //! A cell is run with the real ramdisk, whose agent is commanded as a conductor commands it; then the machine
 //! boots from its disk to the login prompt. The host name in that prompt tells whether the config drive was seen.
 
-use crate::commanded_agent::CommandedAgent;
-use crate::image_server::{ImageServer, Reply};
+use crate::agent::commanded::CommandedAgent;
+use crate::agent::stub_conductor::{NODE, StubConductor};
+use crate::bmc::media;
+use crate::images::server::{ImageServer, Reply};
 use crate::machine::{self, Boot, Firmware, Hardware, free_port};
-use crate::media;
-use crate::stub_conductor::{NODE, StubConductor};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fmt;

@@ -3,7 +3,7 @@
 //!
 //! QEMU sends frames as datagrams; nothing here needs rights.
 
-use crate::{lacp, router};
+use super::{lacp, router};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -36,9 +36,9 @@ pub struct Behaviour {
     pub lost_requests: usize,
     /// Whether LLDP announces the VLAN.
     pub announces: bool,
-    /// Whether the switch is a router with a DHCP server for IPv6 ([`crate::router`]).
+    /// Whether the switch is a router with a DHCP server for IPv6 ([`super::router`]).
     pub routes: bool,
-    /// Whether the ports are one link of several cables ([`crate::lacp`]).
+    /// Whether the ports are one link of several cables ([`super::lacp`]).
     pub bundles: bool,
 }
 

@@ -1,9 +1,9 @@
 //! An emulated machine whose agent exports its disk to this one.
 
-use crate::commanded_agent::CommandedAgent;
-use crate::iscsi_initiator::LogicalUnit;
+use super::initiator::LogicalUnit;
+use crate::agent::commanded::CommandedAgent;
+use crate::agent::stub_conductor::{NODE, StubConductor};
 use crate::machine::{Boot, Firmware, Hardware, free_port, user_network};
-use crate::stub_conductor::{NODE, StubConductor};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::fs::{self, File};

@@ -4,12 +4,12 @@
 //! gives addresses and serves all files, and a machine with real firmware is inspected, deployed and rescued: what its
 //! kernel was told is on its console, and how far it came is what `farrier explain` tells.
 
-use crate::bridge::{ADDRESS, DhcpServer, RANGE, network};
-use crate::image_server::{ImageServer, Reply};
-use crate::instance::{GREETING, image, sha256};
-use crate::lab::{Instance, Lab};
+use crate::conductor::lab::{Instance, Lab};
+use crate::images::instance::{GREETING, image, sha256};
+use crate::images::server::{ImageServer, Reply};
 use crate::machine::Firmware;
-use crate::netboot_loaders::{Architecture, Bootable};
+use crate::network::bridge::{ADDRESS, DhcpServer, RANGE, network};
+use crate::network::netboot_loaders::{Architecture, Bootable};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fmt;

@@ -1,8 +1,8 @@
 //! A reference conductor with emulated machines as its nodes, for one run.
 
-use crate::console::Console;
+use super::operator::Operator;
+use crate::machine::console::Console;
 use crate::machine::{EMULATED, Firmware};
-use crate::operator::Operator;
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -1,6 +1,6 @@
 //! An emulated machine that starts the ramdisk with the firmware that real ones have.
 
-use crate::console::Console;
+use super::console::Console;
 use crate::machine;
 use anyhow::{Context, Result};
 use std::ffi::OsString;

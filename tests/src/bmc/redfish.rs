@@ -1,6 +1,6 @@
 //! A BMC that speaks Redfish: sushy-tools in front of a libvirt machine.
 
-use crate::libvirt::{Libvirt, UUID};
+use super::libvirt::{Libvirt, UUID};
 use crate::machine::{FIRMWARE, Hardware, free_port};
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};

@@ -7,9 +7,9 @@ mod settings;
 
 pub use settings::{CONDUCTOR_NAME, Cleaning, FAST_TRACK_TIMEOUT};
 
-use crate::image_server::{ImageServer, Reply};
+use crate::conductor::node_api::{Api, Conductor};
+use crate::images::server::{ImageServer, Reply};
 use crate::machine::free_port;
-use crate::node_api::{Api, Conductor};
 use anyhow::{Context, Result, bail};
 use iscsi::Initiator;
 use nix::sys::signal::{Signal, kill};
@@ -91,7 +91,7 @@ impl Ironic {
     }
 
     /// Starts the Ironic that is installed in `environment` with its state in `folder`, for machines on the bridge of
-    /// [`crate::bridge::network`]. It may read files in `dist`; what it writes for machines is in the folders `http`
+    /// [`crate::network::bridge::network`]. It may read files in `dist`; what it writes for machines is in the folders `http`
     /// and `tftp`, which others serve: `http` at the port `files_port`.
     ///
     /// # Errors

@@ -3,10 +3,10 @@
 //!
 //! Its root is that of this host, which it can only read. It starts a conductor on a bridge and has no other purpose.
 
-use crate::bridge;
-use crate::console::Console;
+use super::operator::Operator;
+use crate::machine::console::Console;
 use crate::machine::{Boot, Firmware, Hardware, Machine, free_port};
-use crate::operator::Operator;
+use crate::network::bridge;
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write as _;
 use std::fs::{self, File, Permissions};

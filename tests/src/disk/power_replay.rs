@@ -4,7 +4,7 @@
 //! it: what was flushed is, and of what came later each sector is or is not. One recording stands for as many
 //! cuts as one likes.
 
-use crate::volatile_disk::{Change, Event};
+use super::volatile::{Change, Event};
 use anyhow::{Result, ensure};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

@@ -1,6 +1,11 @@
 //! An emulated machine that the test itself switches on, for conductors that cannot.
 
-use crate::console::Console;
+pub mod boot_machine;
+pub mod console;
+pub mod console_record;
+pub mod monitor;
+
+use self::console::Console;
 use crate::environment;
 use anyhow::{Context, Result, bail};
 use std::fs;

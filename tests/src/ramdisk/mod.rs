@@ -1,5 +1,8 @@
 //! Ramdisks that hold more than the one which is built when nothing is asked for, as an operator makes them.
 
+pub mod killer;
+pub mod witness;
+
 use crate::environment;
 use anyhow::{Context, Result, bail};
 use std::fs::{self, Permissions};

@@ -5,13 +5,13 @@
 //! the conductor runs on this host; by open-iscsi in an [`Office`], and the machine, on the same bridge, is switched as
 //! an operator would.
 
-use crate::boot_cell::{DebianImage, Image, Seconds};
-use crate::bridge::{self, DhcpServer, network};
-use crate::image_server::{ImageServer, Reply};
-use crate::lab::{Lab, Machine};
+use super::boot::{DebianImage, Image, Seconds};
+use crate::conductor::lab::{Lab, Machine};
+use crate::conductor::office::{Equipment, Office};
+use crate::conductor::operator::{Operator, finished};
+use crate::images::server::{ImageServer, Reply};
 use crate::machine::{Boot, Firmware, Hardware, free_port};
-use crate::office::{Equipment, Office};
-use crate::operator::{Operator, finished};
+use crate::network::bridge::{self, DhcpServer, network};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use std::fmt;

@@ -121,7 +121,7 @@ pub(super) struct Place {
 impl Place {
     /// Behind the user network of QEMU.
     pub(super) const USER_NETWORK: Self = Self { listen: "127.0.0.1", seen: "10.0.2.2" };
-    /// On the bridge of [`crate::bridge::network`].
+    /// On the bridge of [`crate::network::bridge::network`].
     pub(super) const BRIDGE: Self = Self { listen: "0.0.0.0", seen: "192.0.2.1" };
 }
 

@@ -1,6 +1,6 @@
 //! A ramdisk in which a program of its own looks at the agent.
 
-use crate::console::Console;
+use crate::machine::console::Console;
 use crate::ramdisk::{self, Addition};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
