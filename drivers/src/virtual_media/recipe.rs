@@ -232,7 +232,7 @@ async fn blocking<T: Send + 'static>(
 mod tests {
     use super::*;
     use crate::netboot::loaders::Loaders;
-    use farrier_tests::image_server::{ImageServer, Reply};
+    use farrier_tests::images::server::{ImageServer, Reply};
     use std::sync::Arc;
 
     /// Why a file that its server sends as a whole is not kept, and whether some of it was copied.
