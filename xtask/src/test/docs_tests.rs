@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::workspace::{Workspace, cargo};
+use crate::host::workspace::{Workspace, cargo};
 
 /// The mdBook that builds the book.
 const MDBOOK: &str = "0.4.52";

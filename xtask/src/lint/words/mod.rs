@@ -196,7 +196,7 @@ fn joined(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workspace::Workspace;
+    use crate::host::workspace::Workspace;
 
     #[test]
     fn readme_book_and_help_texts_keep_the_rules_for_words() {
