@@ -1,7 +1,7 @@
 //! How often a BMC is spoken to.
 //!
 //! BMCs are small computers: some answer one question at a time, and forget their work when they are asked too much.
-//! Whoever wants something of one waits at its [`Gate`]. Behind the gate there is one at a time. A bucket holds the
+//! A request to a BMC waits at its [`Gate`]. Behind the gate there is one at a time. A bucket holds the
 //! questions that may be asked in a row; it is filled by one for each interval. A BMC that does not answer rests, twice as
 //! long each time, and not to the second, so that many of them are not asked in the same moment again.
 
@@ -20,7 +20,7 @@ pub struct Pace {
     pub burst: u32,
     /// How long a BMC rests when it has not answered.
     pub first_rest: Duration,
-    /// How long it rests at most when it goes on like that.
+    /// The longest pause.
     pub longest_rest: Duration,
 }
 
@@ -61,14 +61,14 @@ struct State {
 }
 
 impl Gate {
-    /// A gate that nobody has passed yet.
+    /// A gate without requests so far.
     pub fn new(pace: Pace) -> Self {
         let now = Instant::now();
         let state = State { full_at: now, rests_until: now, failures: 0 };
         Self { pace, behind: Semaphore::new(1), state: Mutex::new(state) }
     }
 
-    /// Waits until nobody else is behind the gate and the BMC does not rest. How long, whoever calls decides.
+    /// Waits until no other request is behind the gate and the pause of the BMC is over. The caller sets the timeout.
     pub async fn pass(&self) -> Flight<'_> {
         // It is never closed, so that there always is a permit.
         let permit = self.behind.acquire().await.ok();
@@ -82,7 +82,7 @@ impl Gate {
     }
 }
 
-/// Somebody behind the gate of a BMC. One that ends between a question and what is said of its answer, since its caller
+/// A request behind the gate of a BMC. One that ends between a question and what is said of its answer, since its caller
 /// has no more time, counts as a question without an answer.
 #[derive(Debug)]
 pub struct Flight<'a> {

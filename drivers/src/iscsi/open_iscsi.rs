@@ -1,7 +1,7 @@
 //! open-iscsi as an initiator, for throughput: the kernel of this host logs in, as root, and the disk is a device here
 //! while it is written.
 //!
-//! The device is that of the session which was logged in, by names that are made anew for each deployment; the disks of
+//! The device is that of the session which was logged in, by names that are new for each deployment; the disks of
 //! this host are never listed. Whatever ends a session logs out and deletes its record (lesson F60), and what a killed
 //! conductor left goes before the next login.
 

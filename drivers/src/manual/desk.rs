@@ -36,9 +36,9 @@ pub(super) struct Desk(PathBuf);
 /// What lies on it for a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Note {
-    /// What the power is to be.
+    /// The wanted power state.
     pub(super) power: Option<PowerState>,
-    /// What the machine is to start from, and whether always.
+    /// The boot device, and whether it is persistent.
     pub(super) device: Option<(BootDevice, bool)>,
 }
 

@@ -1,4 +1,4 @@
-//! The management interface `manual`: what a machine is to start from goes with the order to power it on.
+//! The management interface `manual`: the boot device is part of the order to power the machine on.
 
 use super::desk::Desk;
 use async_trait::async_trait;
@@ -12,7 +12,7 @@ pub(super) struct ManualManagement {
 }
 
 impl ManualManagement {
-    /// Puts what is to be done on this desk.
+    /// Adds manual actions to this desk.
     pub(super) fn new(desk: Desk) -> Self {
         Self { desk }
     }

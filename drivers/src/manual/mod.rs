@@ -1,4 +1,4 @@
-//! Machines that nothing can switch but somebody who stands before them.
+//! Machines that only an operator in front of them can switch.
 //!
 //! What an operation wants of such a machine is written on a [desk] for its operator, and `farrier explain` shows it. That the
 //! machine follows is proven by its agent, which calls; what happens where no agent runs, the operator tells, by the same

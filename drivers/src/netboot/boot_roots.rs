@@ -62,7 +62,7 @@ impl BootRoots {
     }
 
     /// Has the files of a node be these where its boot interface has them, and nowhere else; by a record that was read at
-    /// a time, or as whoever works on the node wants.
+    /// a time, or for the worker of the node.
     pub(super) async fn write(
         &self,
         method: Method,

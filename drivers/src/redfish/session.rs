@@ -152,8 +152,8 @@ impl Bmc {
         basic(login)
     }
 
-    /// Ends a session where an answer means that it is known no more, and tells whether it does. Some BMCs say so with the
-    /// status of one that lacks rights; what they know all the same would be one session too many.
+    /// Ends a session if the response means that the BMC has dropped it; true if so. Some BMCs say so with the
+    /// status of one that lacks rights; an existing session would be one too many.
     pub(super) async fn is_expired(&self, flight: &mut Flight<'_>, proof: &Proof, reply: &Reply) -> bool {
         let is_denied = matches!(reply.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         let has_expired = is_denied && matches!(proof, Proof::Token(_));
@@ -164,7 +164,7 @@ impl Bmc {
         has_expired
     }
 
-    /// Takes note of whether a password that came with a request was refused. The root is told to everybody.
+    /// Records whether the password of a request was rejected. The root needs no password.
     ///
     /// # Errors
     ///

@@ -110,7 +110,7 @@ impl System {
     }
 
     /// Whether the machine has a quirk of its maker that is put up with. The maker of its BMC is named by the root, and that
-    /// of the machine may be whoever sold it.
+    /// of the machine may be its seller.
     pub(super) async fn has_quirk(&self, quirk: Quirk, seen: &Resource) -> bool {
         let root = self.bmc.root().await.inspect_err(|error| tracing::debug!("{error}")).ok();
         let of_root = root.iter().flat_map(|root| makers(root, "/Vendor"));

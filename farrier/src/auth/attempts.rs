@@ -46,13 +46,13 @@ impl Lane {
 pub(super) struct Attempts(Mutex<HashMap<Lane, Instant>>);
 
 impl Attempts {
-    /// Takes one for a name; else tells how long to wait for one.
+    /// Takes one for a name, or returns the time to wait for one.
     pub(super) fn take(&self, lane: &Lane, now: Instant) -> Result<(), Duration> {
         self.take_of(&Lane { name: None, ..lane.clone() }, OF_NETWORK, now)?;
         self.take_of(lane, OF_NAME, now)
     }
 
-    /// Takes one at this pace; else tells how long to wait for one.
+    /// Takes one at this pace, or returns the time to wait for one.
     pub(super) fn take_of(&self, lane: &Lane, pace: Pace, now: Instant) -> Result<(), Duration> {
         let mut lanes = self.lanes();
         let earned = lanes.get(lane).copied().unwrap_or(now).max(now) + pace.earned_in;

@@ -1,7 +1,7 @@
 //! Boot files by HTTP, for iPXE, GRUB and UEFI firmware.
 //!
 //! A file is read as fast as its machine takes it, and no faster: two pieces are held for each. A machine that takes
-//! nothing for a while loses its turn and its connection, and begins anew; sooner when another waits for that turn.
+//! nothing for a while loses its turn and its connection, and starts again; sooner if another one waits for that turn.
 
 use crate::network::turns::Turn;
 use crate::provisioning::figures::Protocol;
@@ -90,7 +90,7 @@ async fn answer(
     reply.body(body).unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }
 
-/// Where it is told what was sent.
+/// The receiver of the progress.
 struct Sent {
     counted: Counter,
     trail: Option<Trail>,

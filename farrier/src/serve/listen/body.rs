@@ -17,7 +17,7 @@ pub(crate) struct Steady {
     body: Incoming,
     limits: Limits,
     reception: Reception,
-    /// Its end is told when this is done.
+    /// Its end is reported when this is done.
     pass: Option<Pass>,
     begin: Instant,
     received: usize,

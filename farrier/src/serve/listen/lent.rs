@@ -1,4 +1,4 @@
-//! A stream that comes back from whoever it was lent to.
+//! A stream that returns from its borrower.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

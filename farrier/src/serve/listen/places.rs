@@ -40,7 +40,7 @@ pub(crate) struct Place {
     number: u64,
     /// Whether a whole request of this connection is being answered.
     pub(crate) is_answered: Arc<AtomicBool>,
-    /// Ends when the place is given to somebody else.
+    /// Ends when another client gets the place.
     pub(crate) given_away: oneshot::Receiver<()>,
 }
 
@@ -74,7 +74,7 @@ impl Places {
 }
 
 impl Table {
-    /// Whose turn it is to go.
+    /// The client that loses a place next.
     fn victim(&self) -> Option<u64> {
         let rank = |number: &u64, entry: &Entry| {
             let is_answered = entry.is_answered.load(Ordering::Relaxed);
