@@ -57,9 +57,9 @@ pub struct Agent {
     pub started_at: SystemTime,
     /// Directory below which the agent's own files lie.
     pub root: PathBuf,
-    /// Cancelled when nobody waits for results any more.
+    /// Cancelled when no client waits for results any more.
     pub ending: CancelHandle,
-    /// Set once when nobody is to be served any more.
+    /// Set once when no client should be served any more.
     stopped: watch::Sender<Option<Stopped>>,
     session: Mutex<Session>,
     node: Mutex<Option<Node>>,
@@ -110,7 +110,7 @@ impl Agent {
         self.stopped.send_replace(Some(how));
     }
 
-    /// Waits until nobody is to be served any more, and tells why.
+    /// Waits until no client should be served any more, and returns the reason.
     pub async fn until_stopped(&self) -> Stopped {
         let mut stopped = self.stopped.subscribe();
         loop {
@@ -155,7 +155,7 @@ impl Agent {
         assert!(self.managers.set(managers).is_ok(), "the machine is judged already");
     }
 
-    /// What the machine is made of, looked up anew (section 9.6), as its managers show it. Waits for devices as
+    /// The current inventory of the machine (section 9.6), as its managers report it. Waits for devices as
     /// [`Agent::managers`] does.
     pub fn inventory(&self) -> Inventory {
         let managers = self.managers();
@@ -198,7 +198,7 @@ impl Agent {
         let Ok(uuid) = node.uuid.parse() else { return };
         match self.runtime.block_on(client.lookup(&[], Some(uuid))) {
             Ok(reply) => self.cache_node(reply.node),
-            Err(error) => tracing::warn!(%error, "going on with the node record known so far"),
+            Err(error) => tracing::warn!(%error, "continuing with the previous node record"),
         }
     }
 
@@ -212,7 +212,7 @@ impl Agent {
         *lock(&self.partition_uuids) = identifiers;
     }
 
-    /// Takes what a lookup said about this agent; false when its token went to somebody else
+    /// Takes what a lookup said about this agent; false when its token went to another agent
     /// (section 1.7).
     pub fn accept(&self, config: &LookupConfig) -> bool {
         self.revise(self.options.overridden(config));

@@ -14,7 +14,7 @@
 //! 7. [`extensions`]: what can be commanded; [`steps`] of cleaning, deploying and servicing among it.
 //! 8. [`deployment`]: what an image on a disk needs.
 //!
-//! [`status`] shows all that on the consoles, [`logs`] collects what is to be read afterwards, [`doctor`] says why a
+//! [`status`] shows all that on the consoles, [`logs`] collects logs for later, [`doctor`] says why a
 //! conductor is not reached, and [`reports`] are printed by hand.
 
 mod agent;
@@ -77,7 +77,7 @@ fn command_line() -> Command {
     let log = Arg::new("log")
         .long("log")
         .value_name("TARGET")
-        .help("Where log lines go")
+        .help("Target of the log")
         .value_parser(value_parser!(logging::Target))
         .default_value("stderr")
         .global(true);
@@ -92,13 +92,13 @@ fn command_line() -> Command {
         .subcommand(reference_command())
         .subcommand(reports::plan::command())
         .subcommand(doctor::command())
-        .subcommand(Command::new("init").about("Be PID 1 of a ramdisk; done by itself when it is PID 1"))
+        .subcommand(Command::new("init").about("Run as PID 1 of a ramdisk (automatic if it is PID 1)"))
 }
 
 fn inventory_command() -> Command {
-    let help = "Print the object that conductors get";
+    let help = "Print the JSON object that conductors receive";
     let json = Arg::new("json").long("json").help(help).action(ArgAction::SetTrue);
-    Command::new("inventory").about("Print what the machine is made of").arg(json)
+    Command::new("inventory").about("Print the inventory of the machine").arg(json)
 }
 
 /// For `cargo xtask reference`.

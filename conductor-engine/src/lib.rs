@@ -4,6 +4,29 @@
 //! operators. Nothing runs within a request: an order is written down, a heartbeat too, and a worker for each node that is
 //! not at rest does what follows from both, and goes on where an earlier conductor stopped.
 //!
+//! ```
+//! use farrier_conductor::testing::FakeMachine;
+//! use farrier_conductor::{Drivers, Settings};
+//! use farrier_engine::store::sqlite::SqliteStore;
+//! use farrier_engine::{Conductor, Order};
+//! use std::sync::Arc;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await?);
+//! let drivers = FakeMachine::default().drivers(Drivers::default(), ["direct"]);
+//! let conductor = Conductor::builder(Settings::new("http://192.0.2.1:6385"), store, drivers).start().await?;
+//! let runs = conductor.clone();
+//! tokio::spawn(async move { runs.run().await });
+//!
+//! let node = serde_json::json!({"name": "n1", "driver": "fake", "ports": ["52:54:00:00:00:01"]});
+//! conductor.create_node(serde_json::from_value(node)?).await?;
+//! conductor.order("n1", Order::Manage).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The crate `farrier-node-api` serves agents and operators by HTTP; this one has no server.
 //!
 //! Section numbers in the documentation refer to the conductor contract.
@@ -15,6 +38,7 @@ pub mod evidence;
 pub mod explain;
 mod lease;
 mod operations;
+mod own_leases;
 mod periodic;
 pub mod records;
 pub mod request_context;

@@ -4,7 +4,8 @@ use crate::error::Error;
 use crate::evidence::boot_trace::BootTrace;
 use crate::evidence::boot_trace::journal::BootJournal;
 use crate::evidence::events::EventLog;
-use crate::store::{Documents, Filter, Lease, NodeColumn, Outline, Record, Selection, Store, Terms};
+use crate::own_leases::OwnLeases;
+use crate::store::{Documents, Filter, NodeColumn, Outline, Record, Selection, Store, Terms};
 use farrier_conductor::deploy::DeployInterface;
 use farrier_conductor::hardware_type::Hardware;
 use farrier_conductor::heartbeat::{self, Situation};
@@ -15,10 +16,12 @@ use farrier_conductor::registry::Families;
 use farrier_conductor::settings::Settings;
 use farrier_conductor::task;
 use farrier_conductor::task::power_reading::power_state;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use time::OffsetDateTime;
 use uuid::Uuid;
+
+/// The time at which a lease is over that has ended, and none that has not.
+pub(crate) const ENDED: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;
 
 /// Data and connections that all tasks share.
 pub(crate) struct Services {
@@ -34,8 +37,8 @@ pub(crate) struct Services {
     pub(crate) events: EventLog,
     /// What machines load that boot from the network, until that is in the store.
     pub(crate) boot_journal: BootJournal,
-    /// Leases that were left.
-    pub(crate) left_leases: Mutex<HashMap<Uuid, Lease>>,
+    /// The leases that tasks of this process have.
+    pub(crate) own_leases: OwnLeases,
     /// The time of day.
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -122,25 +125,15 @@ impl Services {
         Ok(self.families.rescue(node, &self.hardware.composition)?)
     }
 
-    /// Nodes whose lease a task of this process left.
-    pub(crate) fn left(&self) -> Vec<Uuid> {
-        self.left_leases().keys().copied().collect()
-    }
-
-    /// Leases of nodes that are worked on, or may be, whose task ended without a word: its client went away, it
-    /// panicked, or the store failed. A task that takes up the node in this process has them.
-    pub(crate) fn left_leases(&self) -> MutexGuard<'_, HashMap<Uuid, Lease>> {
-        self.left_leases.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The time now.
     pub(crate) fn now(&self) -> OffsetDateTime {
         self.clock.now()
     }
 
-    /// A lease for this conductor, from now on.
+    /// A lease for this conductor, from now on. No clock ends the lease of another conductor: it is ended when it was seen
+    /// unchanged for as long as a lease lasts ([`expired_leases`](crate::periodic)).
     pub(crate) fn terms(&self) -> Terms<'_> {
-        let now = self.now();
-        Terms { holder: &self.settings.conductor_name, now, expires_at: now + self.settings.lease }
+        let expires_at = self.now() + self.settings.lease;
+        Terms { holder: &self.settings.conductor_name, now: ENDED, expires_at }
     }
 }

@@ -123,6 +123,11 @@ pub struct Settings {
     pub power_poll_interval: Duration,
     /// How long a driver may take to tell a power state.
     pub power_read_timeout: Duration,
+    /// Longest time that any other call of an interface may take.
+    pub interface_timeout: Duration,
+    /// Longest time that the conductor may work on a node without a wait: longer than it takes to write an image to a disk
+    /// that an agent exports.
+    pub pass_timeout: Duration,
     /// How long the BMC of a silent machine may take to tell what it knows, before the operation fails.
     pub last_words_timeout: Duration,
     /// How recorded power states are kept true.
@@ -189,6 +194,8 @@ impl Settings {
             power_off_timeout: Duration::from_secs(35),
             power_poll_interval: Duration::from_millis(500),
             power_read_timeout: Duration::from_secs(60),
+            interface_timeout: Duration::from_secs(1800),
+            pass_timeout: Duration::from_secs(24 * 3600),
             last_words_timeout: Duration::from_secs(20),
             power_sync: PowerSyncSettings::default(),
             node_locked_attempts: 3,

@@ -1,6 +1,6 @@
 //! Drivers: what a conductor reaches its machines with. Each is a cargo feature.
 //!
-//! They use only the public interface of `farrier-conductor`, as a driver of somebody else would.
+//! They use only the public interface of `farrier-conductor`, as a driver of another author would.
 
 #[cfg(feature = "agent-power")]
 pub mod agent_power;

@@ -1,4 +1,4 @@
-//! Entries that somebody left in the firmware's boot menu, and the order in which it tries them.
+//! Existing entries of the firmware's boot menu, and their order.
 
 #![no_main]
 

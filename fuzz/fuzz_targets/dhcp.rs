@@ -1,4 +1,4 @@
-//! What DHCP servers answer. The first byte chooses the question.
+//! Replies of DHCP servers. The first byte chooses the question.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! What conductors say about an image: the request, its checksum, and how the server wants to be asked.
+//! Image requests of conductors: image, checksum, and access to the server.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! What switches say about their ports.
+//! LLDP frames of switches.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! What conductors send and answer: commands, steps, and the answer to a lookup.
+//! Messages of conductors: commands, steps, and the response to a lookup.
 
 #![no_main]
 

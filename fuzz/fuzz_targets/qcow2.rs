@@ -1,4 +1,4 @@
-//! qcow2 images, written from a source with ranges and from one without. What is on the disk is the same.
+//! qcow2 images, written from a source with ranges and from one without. Both write the same disk.
 
 #![no_main]
 

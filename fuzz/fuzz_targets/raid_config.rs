@@ -1,4 +1,4 @@
-//! What operators want of software RAID.
+//! Software RAID configurations of operators.
 
 #![no_main]
 

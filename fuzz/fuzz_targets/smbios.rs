@@ -1,4 +1,4 @@
-//! What firmware says about the machine.
+//! SMBIOS tables of firmware.
 
 #![no_main]
 

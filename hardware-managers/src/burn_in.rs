@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How much longer than it was told a program may take before it counts as hung.
+/// The time beyond its limit after which a program counts as hung.
 const GRACE: Duration = Duration::from_secs(15 * 60);
 /// For programs whose duration depends on the machine alone.
 const UNLIMITED: Duration = Duration::MAX;

@@ -86,7 +86,7 @@ impl HardwareManagers {
         self.managers.iter().filter_map(|(_, manager)| manager.device_filter())
     }
 
-    /// Looked at when steps are listed and again when one is run (S06, S07).
+    /// Read when steps are listed and again when one runs (S06, S07).
     fn require_sound(&self) -> Result<(), StepError> {
         for (_, manager) in &self.managers {
             if let Some(fault) = manager.fault() {

@@ -10,7 +10,7 @@
 //! erased before their disks. What a disk can do, and what of it is out of reach, comes from
 //! [`command_set`] with one implementation for NVMe, ATA and SCSI; [`overwrite`] works on any disk. [`proof`] writes random markers before and looks for them afterwards, so that a disk that
 //! reports success and keeps its data is found out. A weaker method is used only where the disk has
-//! no stronger one, or where the operator consents; the [`certificate`] tells which one it was.
+//! no stronger one, or where the operator consents; the [`certificate`] names the method.
 
 mod accessible;
 mod boot_area;
@@ -59,7 +59,7 @@ pub enum Depth {
     Metadata,
 }
 
-/// Where a result tells what the operator should know.
+/// The warnings of a result.
 pub const WARNINGS: &str = "warnings";
 
 /// Erases every disk of the node that is not to be kept, and returns what became of each, by name, and under
@@ -71,7 +71,7 @@ pub const WARNINGS: &str = "warnings";
 ///
 /// A `BlockDeviceEraseError` naming every disk that was not erased and why, and those that were. A disk
 /// that appeared meanwhile was not, and one without a size cannot be. Nothing is erased where disks may be
-/// missing: whoever hears of success believes that no disk of the machine holds data.
+/// missing: a success means that no disk of the machine has data.
 pub fn erase_devices(call: &StepCall<'_>, depth: Depth) -> Result<Value, StepError> {
     let sysfs = Path::new("/sys");
     let found = complete::examine(call.node, sysfs);
@@ -101,7 +101,7 @@ pub fn erase_plan(call: &StepCall<'_>, depth: Depth, plan: &ErasePlan) -> Result
     conclude(call, carry_out(call, depth, plan)?, &plan.warnings, None)
 }
 
-/// The disks there are, and what is to become of them.
+/// The disks and their plan.
 fn survey(call: &StepCall<'_>) -> Result<(Vec<BlockDevice>, ErasePlan), StepError> {
     let devices = list::list(Path::new("/sys")).map_err(failed)?;
     let plan = guard::plan_erase(call.node, &devices).map_err(failed)?;
@@ -161,7 +161,7 @@ fn settings(call: &StepCall<'_>) -> Result<Settings, StepError> {
     Ok(Settings { boot_areas: call.host.erases_emmc_boot_areas(), ..settings })
 }
 
-/// Failures for the disks of `later` that were not among those `seen` (F25): whoever hears that the step
+/// Failures for the disks of `later` that were not among those `seen` (F25): a client that hears that the step
 /// succeeded believes that no disk of the machine holds data.
 fn appeared(seen: &[BlockDevice], later: &ErasePlan) -> Vec<Record> {
     let identity = |device: &BlockDevice| (device.disk.name.clone(), device.disk.serial.clone());

@@ -82,11 +82,7 @@ const WRITE_IMAGE: StepDeclaration = StepDeclaration {
     reboot_requested: false,
     abortable: &[],
     arguments: &[
-        Argument {
-            name: "image_info",
-            description: "What to write: id, urls, checksum and format of the image",
-            required: true,
-        },
+        Argument { name: "image_info", description: "Image: id, urls, checksum and format", required: true },
         Argument {
             name: "configdrive",
             description: "Config drive as base64 text of a gzip file, or its URL",

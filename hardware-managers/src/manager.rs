@@ -58,7 +58,7 @@ pub trait HardwareManager: Send + Sync {
         None
     }
 
-    /// Why it cannot be told which steps it has. As long as one says so, no step of any manager is listed or
+    /// The reason for unknown steps. As long as one says so, no step of any manager is listed or
     /// run.
     fn fault(&self) -> Option<&CommandError> {
         None
@@ -80,7 +80,7 @@ pub enum Device<'a> {
 pub trait DeviceFilter {
     /// Changes what conductors see of a device, in place, or hides it by false.
     ///
-    /// What is changed of a disk is for the eye: root device hints are compared with what the kernel tells.
+    /// A changed disk is for display only: root device hints are compared with the kernel's data.
     fn filter(&self, device: &mut Device<'_>) -> bool;
 }
 
@@ -165,7 +165,7 @@ pub trait StepHost: Sync {
     /// The devices that were waited for and are not there, in words: disks of theirs are not listed.
     fn missing_devices(&self) -> Vec<String>;
 
-    /// Whether disks with file systems that several machines share are to be kept (section 9.8).
+    /// Whether to keep disks with shared file systems (section 9.8).
     fn guards_special_filesystems(&self) -> bool;
 
     /// Whether boot areas of eMMC devices, from which firmware may start, are erased with the disks.

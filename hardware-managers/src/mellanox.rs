@@ -55,7 +55,7 @@ impl HardwareManager for MellanoxDeviceHardwareManager {
     }
 }
 
-/// Writes firmware to the cards that it is for. Its result tells each card's version.
+/// Writes firmware to the cards that it is for. Its result has each card's version.
 const IMAGE: StepDeclaration = StepDeclaration {
     step: "update_nvidia_nic_firmware_image",
     interface: "deploy",
@@ -71,7 +71,7 @@ const IMAGE: StepDeclaration = StepDeclaration {
     run: &|call| image::update(call, &Tools::SYSTEM, Path::new("/")),
 };
 
-/// Sets parameters of the cards' firmware. Its result tells what was changed on each.
+/// Sets parameters of the cards' firmware. Its result has the changes of each.
 const SETTINGS: StepDeclaration = StepDeclaration {
     step: "update_nvidia_nic_firmware_settings",
     arguments: &[Argument {

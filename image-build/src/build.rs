@@ -142,7 +142,7 @@ pub fn build(
     Ok((manifest, output))
 }
 
-/// Lets everybody run a file who may read it.
+/// Makes a file executable for all who may read it.
 fn make_executable(file: &Path) -> Result<(), BuildError> {
     let mode = fs::metadata(file).map_err(BuildError::reading(file))?.permissions().mode();
     let permissions = fs::Permissions::from_mode(mode | (mode & 0o444) >> 2);

@@ -8,16 +8,16 @@ use farrier_image::{
 };
 use farrier_media::KernelParameters;
 
-/// Builds what a node boots to be deployed.
+/// Builds the ramdisk and its boot media.
 #[derive(Debug, Parser)]
 #[command(version)]
 pub struct Cli {
-    /// What to do.
+    /// Commands.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// Commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Packs a kernel, the modules of servers and the agent into vmlinuz, initramfs.img, manifest.json and media.
@@ -29,49 +29,50 @@ pub enum Command {
 /// Arguments of `build`.
 #[derive(Debug, Args)]
 pub struct BuildArguments {
-    /// The kernel's file.
+    /// Kernel file.
     #[arg(long, value_name = "VMLINUZ", required_unless_present = "kernel_packages", requires = "modules")]
     kernel: Option<PathBuf>,
-    /// Its modules: /lib/modules/<release>.
+    /// Modules of the kernel: /lib/modules/<release>.
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
-    /// Debian package of the kernel, instead of --kernel and --modules; repeated where it is several.
+    /// Debian package of the kernel, instead of --kernel and --modules; may be repeated.
     #[arg(long = "kernel-package", value_name = "FILE", conflicts_with = "kernel")]
     kernel_packages: Vec<PathBuf>,
-    /// Also packs this module, with all it needs; may be repeated.
+    /// Packs this kernel module with its dependencies; may be repeated.
     #[arg(long = "module", value_name = "NAME")]
     extra_modules: Vec<String>,
-    /// Packs firmware: all, common, or that of a PCI device such as 8086:1592; may be repeated.
+    /// Packs firmware: all, common, or the firmware of a PCI device such as 8086:1592; may be repeated.
     #[arg(long, value_name = "CHOICE")]
     firmware: Vec<Firmware>,
-    /// Where the firmware is.
+    /// Folder with the firmware.
     #[arg(long, value_name = "DIR", default_value = "/lib/firmware")]
     firmware_root: PathBuf,
-    /// The agent, linked statically.
+    /// Statically linked agent binary.
     #[arg(long, value_name = "FILE")]
     agent: PathBuf,
-    /// Where the helper programs' packages are, with dpkg's database; others of --program may be there too.
+    /// Root folder of the helper programs, with the dpkg database of their packages. Programs of --program may be
+    /// there too.
     #[arg(long, value_name = "DIR", default_value = "/")]
     programs_root: PathBuf,
-    /// Keeps compressed modules and firmware here for the next build, which makes the same bytes faster.
+    /// Cache folder for compressed modules and firmware; later builds are faster, with the same output.
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
-    /// Also packs this file, or this folder with all that is in it; may be repeated.
+    /// Packs this file, or this folder with its contents; may be repeated.
     #[arg(long = "file", value_name = "FILE:PATH", value_parser = file_and_path)]
     files: Vec<(PathBuf, String)>,
-    /// Also packs this program, with the libraries it needs; may be repeated.
+    /// Packs this program with its libraries; may be repeated.
     #[arg(long = "program", value_name = "FILE")]
     programs: Vec<PathBuf>,
-    /// Also packs this executable as an external hardware manager; may be repeated.
+    /// Packs this executable as an external hardware manager; may be repeated.
     #[arg(long = "hardware-manager", value_name = "FILE")]
     hardware_managers: Vec<PathBuf>,
-    /// Certificates of authorities that the agent trusts, in PEM form; may be repeated.
+    /// CA certificates that the agent trusts, in PEM format; may be repeated.
     #[arg(long = "ca-certificate", value_name = "FILE")]
     certificates: Vec<PathBuf>,
-    /// Public key that may log in to a rescued machine; may be repeated.
+    /// SSH public key for the rescue login; may be repeated.
     #[arg(long = "ssh-key", value_name = "FILE")]
     ssh_keys: Vec<PathBuf>,
-    /// Where to write [default: dist/<architecture of the agent>].
+    /// Output folder [default: dist/<architecture of the agent>].
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -84,7 +85,7 @@ pub struct MediaArguments {
     /// Folder with vmlinuz, initramfs.img and manifest.json.
     #[arg(long, value_name = "DIR")]
     dist: PathBuf,
-    /// Where to write.
+    /// Output folder.
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
     #[command(flatten)]
@@ -93,19 +94,19 @@ pub struct MediaArguments {
 
 #[derive(Debug, Args)]
 struct MediaOptions {
-    /// Also makes these, separated by commas.
+    /// Boot media to build, separated by commas.
     #[arg(long = "format", value_name = "FORMAT", value_enum, value_delimiter = ',')]
     formats: Vec<Format>,
-    /// Where the packages of the boot loaders are installed or unpacked.
+    /// Root folder of the boot loader packages, installed or unpacked.
     #[arg(long, value_name = "DIR", default_value = "/")]
     boot_loaders: PathBuf,
     /// Default kernel parameters, such as "ipa-api-url=http://192.0.2.5:6385".
     #[arg(long, value_name = "WORDS", default_value = "")]
     kernel_parameters: KernelParameters,
-    /// RSA key that signs unified kernel images for Secure Boot, in PEM form.
+    /// RSA key that signs unified kernel images for Secure Boot, in PEM format.
     #[arg(long, value_name = "FILE", requires = "signing_certificate")]
     signing_key: Option<PathBuf>,
-    /// Certificate of the key, in PEM form.
+    /// Certificate of the key, in PEM format.
     #[arg(long, value_name = "FILE", requires = "signing_key")]
     signing_certificate: Option<PathBuf>,
 }

@@ -158,7 +158,7 @@ fn compress(path: &Path, cache: Option<&Path>) -> Result<Vec<u8>, BuildError> {
     Ok(packed)
 }
 
-/// Puts a whole file into the cache, whoever else does the same.
+/// Puts a whole file into the cache, also beside other processes.
 fn keep(packed: &[u8], cache: &Path, kept: &Path) -> io::Result<()> {
     fs::create_dir_all(cache)?;
     let mut file = NamedTempFile::new_in(cache)?;

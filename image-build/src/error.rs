@@ -166,7 +166,7 @@ pub enum BuildError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// What is to be signed is no EFI program.
+    /// The file to sign is not an EFI program.
     #[error("only 64-bit EFI programs can be signed; reinstall the package systemd-boot-efi")]
     Sign,
     /// The folder holds no finished build.
@@ -197,7 +197,7 @@ pub enum BuildError {
         /// The one that has what the ramdisk needs.
         wanted: &'static str,
     },
-    /// Nobody can tell what a helper program or its library is.
+    /// The package of a helper program or its library is unknown.
     #[error("{} belongs to no package that dpkg knows below {}; give a --programs-root made by debootstrap, or remove what was put there by hand", path.display(), root.display())]
     Owner {
         /// The file.

@@ -9,7 +9,7 @@ pub const SUFFIX: &str = ".zst";
 
 type Modules<'tree> = BTreeMap<&'tree str, &'tree Module>;
 
-/// `modules.dep`: one line a module, its path and those of all it needs. They are to be loaded from
+/// `modules.dep`: one line a module, its path and those of all it needs. They load from
 /// the last to the first.
 pub fn modules_dep(modules: &Modules) -> String {
     let mut text = String::new();

@@ -106,7 +106,7 @@ pub struct PackedFile {
     /// Version of the package: always that of a program or library, that of a boot loader where its
     /// documentation is there.
     pub version: Option<String>,
-    /// Licence of most of the package, where its documentation tells it.
+    /// Licence of most of the package, if it is documented.
     pub license: Option<String>,
     /// Size and digest.
     #[serde(flatten)]

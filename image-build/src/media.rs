@@ -17,7 +17,7 @@ use crate::role::Role;
 use crate::signing::SigningKey;
 use crate::{iso, netboot, uki};
 
-/// A form in which the ramdisk is booted.
+/// A boot medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Format {
     /// farrier.iso, for BIOS and UEFI, on a CD or a USB stick.

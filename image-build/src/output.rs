@@ -1,4 +1,4 @@
-//! Putting files where they are to be.
+//! Writing the output files.
 
 use std::fs;
 use std::path::Path;

@@ -32,7 +32,7 @@ pub fn once<T>(what: &str, work: impl FnOnce() -> T) -> Option<T> {
 fn tell(what: &str, panic: &(dyn Any + Send)) {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no text");
-    tracing::error!("{what} of PID 1 has a defect ({text}) and goes on; report this with the log");
+    tracing::error!("{what} of PID 1 has a defect ({text}) and continues; report this with the log");
 }
 
 #[cfg(test)]

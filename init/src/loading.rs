@@ -100,7 +100,7 @@ impl Ledger {
     fn tell(&self, loading: &Loading) {
         let written = serde_json::to_vec(loading).map_err(io::Error::from);
         if let Err(error) = written.and_then(|text| private_file::replace(&self.path, &text)) {
-            tracing::error!(%error, "what is being loaded cannot be told in {}", self.path.display());
+            tracing::error!(%error, "the list of loading drivers cannot be written to {}", self.path.display());
             // It may not have been there.
             fs::remove_file(&self.path).ok();
         }

@@ -158,7 +158,7 @@ impl Supervisor {
         self.jobs.remove(&Job::Agent);
         traces::remove(Path::new("/"));
         if let Err(error) = login::open(Path::new("/")) {
-            tracing::error!("nobody can log in: the account rescue cannot be made: {error}");
+            tracing::error!("login is not available: the account rescue cannot be created: {error}");
         }
         // The receiver lives as long as PID 1.
         self.network.send(Change::Rescued).ok();
@@ -173,7 +173,7 @@ impl Supervisor {
                 tracing::info!("rescue may log in by SSH; the host key's fingerprint is {fingerprint}");
                 self.add(Job::Ssh);
             }
-            Err(error) => tracing::error!(%error, "nobody can log in by SSH: use a console"),
+            Err(error) => tracing::error!(%error, "SSH login is not available: use a console"),
         }
     }
 

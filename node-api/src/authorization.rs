@@ -1,4 +1,4 @@
-//! Who may call what operators call. An [`Authorization`] tells from a request who asks; [`authorized`] puts it before
+//! Access to the routes for operators. An [`Authorization`] identifies the user of a request; [`authorized`] puts it before
 //! a router, and lets readers look and administrators act. What agents call has none: the state of the node and the
 //! agent token protect it (conductor contract 8.1).
 
@@ -19,10 +19,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What tells versions, and nothing else: everybody may ask for it.
+/// Paths with versions only: every client may request them.
 const PUBLIC: [&str; 3] = ["/", "/v1", "/v1/"];
 
-/// What somebody may do.
+/// The rights of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Look: GET and HEAD.
@@ -73,15 +73,15 @@ pub struct Identity {
     pub role: Role,
 }
 
-/// Whether somebody may read consoles, and what leads to one. Where nobody is asked who they are, everybody may.
+/// Whether a user may read consoles and their addresses. Without authentication every user may.
 pub(crate) fn sees_consoles(identity: Option<&Identity>) -> bool {
     identity.is_none_or(|identity| identity.role == Role::Admin)
 }
 
-/// Why a request is not let in. Its text goes to whoever asks, so it holds no credentials.
+/// The reason for a refusal. Its text goes to the client, so it has no credentials.
 #[derive(Debug, Clone)]
 pub enum Denial {
-    /// Nobody is known by what the request shows: 401.
+    /// The credentials of the request are unknown: 401.
     Unauthenticated {
         /// What is wrong with it.
         reason: String,
@@ -95,7 +95,7 @@ pub enum Denial {
     },
     /// There were too many attempts: 429.
     Throttled {
-        /// When another one is judged; whole seconds are told.
+        /// The time until the next attempt; clients get whole seconds.
         retry_after: Duration,
     },
     /// It cannot be found out now: 503.
@@ -130,7 +130,7 @@ impl IntoResponse for Denial {
     }
 }
 
-/// Tells who asks.
+/// Identifies the user.
 #[async_trait]
 pub trait Authorization: Send + Sync + 'static {
     /// Who sent a request with this head. Nothing of its body was read yet.

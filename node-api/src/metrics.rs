@@ -73,7 +73,7 @@ fn by_state(counts: &[(ProvisionState, u64)]) -> Gauges<1> {
     gauges
 }
 
-/// Every stage, likewise.
+/// Every stage.
 fn by_stage(traces: &[BootTrace], now: OffsetDateTime) -> Gauges<2> {
     let gauges = Gauges::default();
     let gauge = |stage: Option<BootStage>, is_silent: bool| {

@@ -1,5 +1,7 @@
 //! The reference of the operators' interface: a page of the book and an OpenAPI document, both made of the tables that
-//! the routers work by.
+//! the routers work by. Beside them is the page of provision states.
+
+mod states;
 
 use crate::nodes::VERBS;
 use crate::wire::fields::{
@@ -36,220 +38,224 @@ const fn route(
 
 /// What operators may send.
 pub const ROUTES: &[Route] = &[
-    route("GET", "/nodes", 1, 200, "Lists nodes: by filters, in an order, in parts, with some fields"),
+    route("GET", "/nodes", 1, 200, "Lists nodes, with filters, sorting, pages and a choice of fields"),
     route("POST", "/nodes", 1, 201, "Creates a node"),
     route("GET", "/nodes/detail", 1, 200, "Lists nodes with all of their fields"),
-    route("GET", "/shards", 82, 200, "Tells how many nodes are in each shard"),
+    route("GET", "/shards", 82, 200, "Lists shards with the number of their nodes"),
     route("GET", "/nodes/{node}", 1, 200, "Shows a node"),
     route("PATCH", "/nodes/{node}", 1, 200, "Changes a node by JSON Patch"),
-    route("DELETE", "/nodes/{node}", 1, 204, "Forgets a node, and leaves its machine as it is"),
-    route("GET", "/nodes/{node}/validate", 1, 200, "Tells for each interface what is missing"),
-    route("PUT", "/nodes/{node}/maintenance", 1, 202, "Begins maintenance"),
-    route("DELETE", "/nodes/{node}/maintenance", 1, 202, "Ends maintenance, and the fault it was for"),
+    route("DELETE", "/nodes/{node}", 1, 204, "Deletes a node; its machine stays as it is"),
+    route("GET", "/nodes/{node}/validate", 1, 200, "Validates the interfaces of a node"),
+    route("PUT", "/nodes/{node}/maintenance", 1, 202, "Sets maintenance"),
+    route("DELETE", "/nodes/{node}/maintenance", 1, 202, "Clears maintenance and the fault"),
     route("GET", "/nodes/{node}/states", 1, 200, "Shows the states of a node"),
-    route("PUT", "/nodes/{node}/states/provision", 1, 202, "Orders an operation"),
-    route("PUT", "/nodes/{node}/states/power", 1, 202, "Orders a change of power"),
-    route("PUT", "/nodes/{node}/states/boot_mode", 76, 202, "Has the machine start by BIOS or UEFI"),
-    route(
-        "PUT",
-        "/nodes/{node}/states/secure_boot",
-        76,
-        202,
-        "Has it start only what is signed, or anything",
-    ),
-    route("GET", "/nodes/states/console/{node}", 1, 200, "The same, as old clients ask for it"),
-    route("GET", "/nodes/{node}/states/console", 1, 200, "Tells how its serial console is reached"),
-    route(
-        "PUT",
-        "/nodes/{node}/states/console",
-        1,
-        202,
-        "Opens its serial console to its users, or closes it",
-    ),
-    route("PUT", "/nodes/{node}/states/raid", 12, 204, "Notes the RAID volumes that are wanted"),
-    route("GET", "/nodes/{node}/management/boot_device", 1, 200, "Tells what the machine starts from"),
-    route("PUT", "/nodes/{node}/management/boot_device", 1, 204, "Sets what the machine starts from"),
-    route("GET", "/nodes/{node}/management/boot_device/supported", 1, 200, "Lists what it can start from"),
-    route("PUT", "/nodes/{node}/management/inject_nmi", 29, 204, "Interrupts what runs on the machine"),
+    route("PUT", "/nodes/{node}/states/provision", 1, 202, "Starts an operation"),
+    route("PUT", "/nodes/{node}/states/power", 1, 202, "Changes the power state"),
+    route("PUT", "/nodes/{node}/states/boot_mode", 76, 202, "Changes the boot mode: BIOS or UEFI"),
+    route("PUT", "/nodes/{node}/states/secure_boot", 76, 202, "Switches Secure Boot on or off"),
+    route("GET", "/nodes/states/console/{node}", 1, 200, "The same, for old clients"),
+    route("GET", "/nodes/{node}/states/console", 1, 200, "Shows the connection of the serial console"),
+    route("PUT", "/nodes/{node}/states/console", 1, 202, "Enables or disables the serial console"),
+    route("PUT", "/nodes/{node}/states/raid", 12, 204, "Sets the target RAID configuration"),
+    route("GET", "/nodes/{node}/management/boot_device", 1, 200, "Shows the boot device"),
+    route("PUT", "/nodes/{node}/management/boot_device", 1, 204, "Sets the boot device"),
     route(
         "GET",
-        "/nodes/{node}/management/indicators",
-        63,
+        "/nodes/{node}/management/boot_device/supported",
+        1,
         200,
-        "Lists what of the machine has lights that its BMC switches",
+        "Lists the supported boot devices",
     ),
+    route("PUT", "/nodes/{node}/management/inject_nmi", 29, 204, "Injects a non-maskable interrupt"),
+    route("GET", "/nodes/{node}/management/indicators", 63, 200, "Lists the components with indicators"),
     route(
         "GET",
         "/nodes/{node}/management/indicators/{component}",
         63,
         200,
-        "Lists the lights of one of these",
+        "Lists the indicators of a component",
     ),
     route(
         "GET",
         "/nodes/{node}/management/indicators/{component}/{indicator}",
         63,
         200,
-        "Tells what a light does",
+        "Shows the state of an indicator",
     ),
     route(
         "PUT",
         "/nodes/{node}/management/indicators/{component}/{indicator}",
         63,
         204,
-        "Has a light do something, such as blink",
+        "Sets the state of an indicator",
     ),
     route("GET", "/nodes/{node}/traits", 37, 200, "Lists the traits of a node"),
     route("PUT", "/nodes/{node}/traits", 37, 204, "Replaces the traits of a node"),
-    route("DELETE", "/nodes/{node}/traits", 37, 204, "Takes all traits away"),
-    route("PUT", "/nodes/{node}/traits/{trait}", 37, 204, "Gives a node a trait"),
-    route("DELETE", "/nodes/{node}/traits/{trait}", 37, 204, "Takes a trait away"),
+    route("DELETE", "/nodes/{node}/traits", 37, 204, "Removes all traits"),
+    route("PUT", "/nodes/{node}/traits/{trait}", 37, 204, "Adds a trait"),
+    route("DELETE", "/nodes/{node}/traits/{trait}", 37, 204, "Removes a trait"),
     route("GET", "/nodes/{node}/vifs", 28, 200, "Lists virtual interfaces"),
     route("POST", "/nodes/{node}/vifs", 28, 204, "Attaches a virtual interface"),
     route("DELETE", "/nodes/{node}/vifs/{vif}", 28, 204, "Detaches a virtual interface"),
-    route("GET", "/nodes/{node}/vendor_passthru/methods", 1, 200, "Lists methods of the vendor interface"),
-    route("POST", "/nodes/{node}/vendor_passthru", 1, 200, "Calls the method that the query names"),
+    route(
+        "GET",
+        "/nodes/{node}/vendor_passthru/methods",
+        1,
+        200,
+        "Lists the methods of the vendor interface",
+    ),
+    route("POST", "/nodes/{node}/vendor_passthru", 1, 200, "Calls the method in the query"),
     route("PUT", "/nodes/{node}/vendor_passthru", 1, 200, "As POST"),
     route("DELETE", "/nodes/{node}/vendor_passthru", 1, 200, "As POST"),
-    route("GET", "/nodes/{node}/inventory", 81, 200, "Shows what the last inspection told"),
-    route("GET", "/nodes/{node}/history", 78, 200, "Lists what happened to a node, the oldest first"),
-    route("GET", "/nodes/{node}/history/{entry}", 78, 200, "Shows one entry of it"),
-    route("GET", "/nodes/{node}/vmedia", 93, 200, "Tells what is in virtual drives"),
-    route("POST", "/nodes/{node}/vmedia", 89, 204, "Has a virtual drive hold a medium"),
+    route("GET", "/nodes/{node}/inventory", 81, 200, "Shows the inventory of the last inspection"),
+    route("GET", "/nodes/{node}/history", 78, 200, "Lists the history of a node, the oldest entry first"),
+    route("GET", "/nodes/{node}/history/{entry}", 78, 200, "Shows one entry of the history"),
+    route("GET", "/nodes/{node}/vmedia", 93, 200, "Lists the attached virtual media"),
+    route("POST", "/nodes/{node}/vmedia", 89, 204, "Attaches virtual media"),
     route(
         "DELETE",
         "/nodes/{node}/vmedia",
         89,
         204,
-        "Empties virtual drives: those in `device_types`, or all",
+        "Detaches virtual media, of all drives or of those in `device_types`",
     ),
-    route("GET", "/nodes/{node}/bios", 40, 200, "An empty list: no interface tells settings of firmware"),
-    route("GET", "/nodes/{node}/bios/{setting}", 40, 404, "No interface tells settings of firmware"),
-    route("GET", "/nodes/{node}/firmware", 86, 200, "Lists the versions of firmware that the BMC tells"),
+    route("GET", "/nodes/{node}/bios", 40, 200, "Returns an empty list: no interface supports BIOS settings"),
+    route("GET", "/nodes/{node}/bios/{setting}", 40, 404, "No interface supports BIOS settings"),
+    route("GET", "/nodes/{node}/firmware", 86, 200, "Lists the firmware versions that the BMC reports"),
     route("GET", "/nodes/{node}/ports", 1, 200, "Lists the ports of a node"),
-    route("GET", "/nodes/{node}/ports/detail", 1, 200, "Lists them with all of their fields"),
+    route("GET", "/nodes/{node}/ports/detail", 1, 200, "Lists them with all fields"),
     route("GET", "/nodes/{node}/portgroups", 24, 200, "Lists the port groups of a node"),
-    route("GET", "/nodes/{node}/portgroups/detail", 24, 200, "Lists them with all of their fields"),
-    route("GET", "/nodes/{node}/volume", 32, 200, "Tells where the volumes of a node are listed"),
+    route("GET", "/nodes/{node}/portgroups/detail", 24, 200, "Lists them with all fields"),
+    route("GET", "/nodes/{node}/volume", 32, 200, "Links to the volumes of a node"),
     route("GET", "/nodes/{node}/volume/connectors", 32, 200, "Lists the volume connectors of a node"),
     route("GET", "/nodes/{node}/volume/targets", 32, 200, "Lists the volumes of a node"),
     route("GET", "/ports", 1, 200, "Lists ports"),
-    route("POST", "/ports", 1, 201, "Gives a node a port"),
+    route("POST", "/ports", 1, 201, "Creates a port"),
     route("GET", "/ports/detail", 1, 200, "Lists ports with all of their fields"),
     route("GET", "/ports/{port}", 1, 200, "Shows a port"),
     route("PATCH", "/ports/{port}", 1, 200, "Changes a port by JSON Patch"),
-    route("DELETE", "/ports/{port}", 1, 204, "Takes a port away"),
+    route("DELETE", "/ports/{port}", 1, 204, "Deletes a port"),
     route("GET", "/allocations", 52, 200, "Lists allocations"),
-    route("POST", "/allocations", 52, 201, "Wants a node; whether there is one is told by its state"),
+    route("POST", "/allocations", 52, 201, "Creates an allocation; its state shows the result"),
     route("GET", "/allocations/{allocation}", 52, 200, "Shows an allocation"),
     route("PATCH", "/allocations/{allocation}", 57, 200, "Changes name or extra of an allocation"),
-    route("DELETE", "/allocations/{allocation}", 52, 204, "Ends an allocation, and frees its node"),
-    route("GET", "/nodes/{node}/allocation", 52, 200, "Shows the allocation that has a node"),
-    route("DELETE", "/nodes/{node}/allocation", 52, 204, "Ends the allocation that has a node"),
+    route("DELETE", "/allocations/{allocation}", 52, 204, "Deletes an allocation, and frees its node"),
+    route("GET", "/nodes/{node}/allocation", 52, 200, "Shows the allocation of a node"),
+    route("DELETE", "/nodes/{node}/allocation", 52, 204, "Deletes the allocation of a node"),
     route("GET", "/deploy_templates", 55, 200, "Lists deploy templates"),
     route("POST", "/deploy_templates", 55, 201, "Creates a deploy template"),
     route("GET", "/deploy_templates/{template}", 55, 200, "Shows a deploy template"),
     route("PATCH", "/deploy_templates/{template}", 55, 200, "Changes a deploy template by JSON Patch"),
-    route("DELETE", "/deploy_templates/{template}", 55, 204, "Forgets a deploy template"),
+    route("DELETE", "/deploy_templates/{template}", 55, 204, "Deletes a deploy template"),
     route("GET", "/runbooks", 92, 200, "Lists runbooks"),
     route("POST", "/runbooks", 92, 201, "Creates a runbook"),
     route("GET", "/runbooks/{runbook}", 92, 200, "Shows a runbook"),
     route("PATCH", "/runbooks/{runbook}", 92, 200, "Changes a runbook by JSON Patch"),
-    route("DELETE", "/runbooks/{runbook}", 92, 204, "Forgets a runbook"),
+    route("DELETE", "/runbooks/{runbook}", 92, 204, "Deletes a runbook"),
     route("GET", "/chassis", 1, 200, "Lists chassis"),
     route("POST", "/chassis", 1, 201, "Creates a chassis"),
     route("GET", "/chassis/detail", 1, 200, "Lists chassis with all of their fields"),
     route("GET", "/chassis/{chassis}", 1, 200, "Shows a chassis"),
     route("PATCH", "/chassis/{chassis}", 1, 200, "Changes a chassis by JSON Patch"),
-    route("DELETE", "/chassis/{chassis}", 1, 204, "Forgets a chassis in which no node is"),
+    route("DELETE", "/chassis/{chassis}", 1, 204, "Deletes a chassis without nodes"),
     route("GET", "/chassis/{chassis}/nodes", 1, 200, "Lists the nodes in a chassis"),
     route("GET", "/portgroups", 23, 200, "Lists port groups"),
-    route("POST", "/portgroups", 23, 201, "Gives a node a port group"),
+    route("POST", "/portgroups", 23, 201, "Creates a port group"),
     route("GET", "/portgroups/detail", 23, 200, "Lists port groups with all of their fields"),
     route("GET", "/portgroups/{portgroup}", 23, 200, "Shows a port group"),
     route("PATCH", "/portgroups/{portgroup}", 23, 200, "Changes a port group by JSON Patch"),
-    route("DELETE", "/portgroups/{portgroup}", 23, 204, "Forgets a port group that has no port"),
+    route("DELETE", "/portgroups/{portgroup}", 23, 204, "Deletes a port group without ports"),
     route("GET", "/portgroups/{portgroup}/ports", 24, 200, "Lists the ports of a port group"),
-    route("GET", "/volume", 32, 200, "Tells where volumes are listed"),
-    route("GET", "/volume/connectors", 32, 200, "Lists what machines are known by where volumes are"),
-    route("POST", "/volume/connectors", 32, 201, "Gives a node a volume connector"),
+    route("GET", "/volume", 32, 200, "Links to the volumes"),
+    route("GET", "/volume/connectors", 32, 200, "Lists volume connectors"),
+    route("POST", "/volume/connectors", 32, 201, "Creates a volume connector"),
     route("GET", "/volume/connectors/{connector}", 32, 200, "Shows a volume connector"),
-    route("PATCH", "/volume/connectors/{connector}", 32, 200, "Changes it, of a node that is off"),
-    route("DELETE", "/volume/connectors/{connector}", 32, 204, "Takes it away, of a node that is off"),
-    route("GET", "/volume/targets", 32, 200, "Lists volumes of other machines"),
-    route("POST", "/volume/targets", 32, 201, "Gives a node a volume"),
-    route("GET", "/volume/targets/{target}", 32, 200, "Shows a volume"),
-    route("PATCH", "/volume/targets/{target}", 32, 200, "Changes it, of a node that is off"),
-    route("DELETE", "/volume/targets/{target}", 32, 204, "Takes it away, of a node that is off"),
+    route("PATCH", "/volume/connectors/{connector}", 32, 200, "Changes it; the node must be powered off"),
+    route("DELETE", "/volume/connectors/{connector}", 32, 204, "Deletes it; the node must be powered off"),
+    route("GET", "/volume/targets", 32, 200, "Lists volume targets"),
+    route("POST", "/volume/targets", 32, 201, "Creates a volume target"),
+    route("GET", "/volume/targets/{target}", 32, 200, "Shows a volume target"),
+    route("PATCH", "/volume/targets/{target}", 32, 200, "Changes it; the node must be powered off"),
+    route("DELETE", "/volume/targets/{target}", 32, 204, "Deletes it; the node must be powered off"),
     route("GET", "/drivers", 1, 200, "Lists hardware types"),
     route("GET", "/drivers/{driver}", 1, 200, "Shows a hardware type"),
-    route("GET", "/drivers/{driver}/properties", 1, 200, "Lists keys of `driver_info`"),
-    route("GET", "/drivers/{driver}/raid/logical_disk_properties", 12, 200, "Lists keys of RAID volumes"),
+    route("GET", "/drivers/{driver}/properties", 1, 200, "Lists the keys of `driver_info`"),
+    route("GET", "/drivers/{driver}/raid/logical_disk_properties", 12, 200, "Lists the keys of RAID volumes"),
     route("GET", "/conductors", 49, 200, "Lists conductors"),
     route("GET", "/conductors/{conductor}", 49, 200, "Shows a conductor"),
 ];
 
 /// What else operators may send, below `/farrier/v1`: what no version of Ironic has.
 pub const EXTENSIONS: &[Route] = &[
-    route("GET", "/nodes/{node}/events", 1, 200, "What happened in the operation under way, from `since` on"),
+    route(
+        "GET",
+        "/nodes/{node}/events",
+        1,
+        200,
+        "Lists the events of the current operation, from `since` on",
+    ),
     route(
         "GET",
         "/nodes/{node}/explanation",
         1,
         200,
-        "What a node waits for, on what evidence, and what to do",
+        "Explains the state of a node: cause, evidence, next action",
     ),
-    route("GET", "/nodes/{node}/certificates", 1, 200, "Certificates of erasure, and what they prove"),
-    route("GET", "/nodes/{node}/logs", 1, 200, "Lists the logs that were kept of its ramdisks"),
-    route("GET", "/nodes/{node}/logs/{name}", 1, 200, "One archive of them, for administrators alone"),
+    route("GET", "/nodes/{node}/certificates", 1, 200, "Lists the certificates of erasure, with the verdict"),
+    route("GET", "/nodes/{node}/logs", 1, 200, "Lists the ramdisk logs of a node"),
+    route("GET", "/nodes/{node}/logs/{name}", 1, 200, "Fetches one archive of logs; role admin"),
     route(
         "GET",
         "/nodes/{node}/console",
         1,
         200,
-        "What is kept of its serial console, the end or `from` a place on, for administrators alone",
+        "Fetches the console log, its end or `from` an offset; role admin",
     ),
-    route("GET", "/nodes/{node}/sensors", 1, 200, "What the sensors of its machine say, by kind and name"),
-    route("POST", "/nodes/{node}/console", 1, 204, "Types the body of the request at its serial console"),
+    route("GET", "/nodes/{node}/sensors", 1, 200, "Lists sensor readings by kind and name"),
+    route("POST", "/nodes/{node}/console", 1, 204, "Sends the body of the request to the serial console"),
     route(
         "PUT",
         "/nodes/{node}/deployment",
         1,
         202,
-        "Orders a deployment, with `instance_info` and `deploy_steps`",
+        "Starts a deployment with `instance_info` and `deploy_steps`",
     ),
     route(
         "PUT",
         "/nodes/{node}/disk/export",
         1,
         200,
-        "Has its agent export its disk by iSCSI, with `read_only`; tells portal, names and secret",
+        "Exports the root disk over iSCSI, with `read_only`; returns portal, names and secret",
     ),
-    route("DELETE", "/nodes/{node}/disk/export", 1, 204, "Ends that export"),
+    route("DELETE", "/nodes/{node}/disk/export", 1, 204, "Ends the export"),
 ];
 
-/// Both documents, each with its path below `docs/`.
-pub fn documents() -> [(&'static str, String); 2] {
-    [("src/reference/node-api.md", page()), ("node-openapi.json", format!("{:#}\n", openapi()))]
+/// The documents, each with its path below `docs/`.
+pub fn documents() -> [(&'static str, String); 4] {
+    [
+        ("src/reference/node-api.md", page()),
+        ("node-openapi.json", format!("{:#}\n", openapi())),
+        ("src/reference/states.md", states::page()),
+        ("src/reference/states.svg", states::picture()),
+    ]
 }
 
 /// The page of the book.
 fn page() -> String {
     let mut page = String::from(
         "# Nodes over REST\n\n\
-         The REST interface of operators is Ironic's, versions 1.1 to 1.110; a request asks for one by the header \
-         `X-OpenStack-Ironic-API-Version`, and gets 1.1 where it asks for none. Each path works with and without `/v1`, \
-         and with and without a slash at its end. [node-openapi.json](../../node-openapi.json) has the same for \
-         machines.\n\n\
-         A list without `limit` is answered in full. A node that is locked answers 409, and so does a change that has \
-         to wait; a verb that its state does not allow answers 400.\n\n\
+         The node API is Ironic's, in versions 1.1 to 1.110. The header `X-OpenStack-Ironic-API-Version` selects a \
+         version; the default is 1.1. Each path works with and without `/v1`, and with and without a slash at its end. \
+         [node-openapi.json](../../node-openapi.json) describes the same API for programs.\n\n\
+         A list without `limit` has no pages. A request for a locked node returns 409, and so does a change that must \
+         wait. A verb that the state of the node does not allow returns 400.\n\n\
          ## Requests\n\n| request | since | status | what it does |\n| --- | --- | --- | --- |\n",
     );
     for Route { method, path, since, status, summary } in ROUTES {
         let _ = writeln!(page, "| `{method} /v1{path}` | 1.{since} | {status} | {summary} |");
     }
     page.push_str(
-        "\n## Verbs\n\nWhat `target` of a provision request may be. `retry` is an extension.\n\n\
+        "\n## Verbs\n\nValues for `target` of a provision request. `retry` is an extension.\n\n\
          | verb | since | arguments, each with its first version |\n| --- | --- | --- |\n",
     );
     for verb in VERBS {
@@ -257,7 +263,7 @@ fn page() -> String {
         let arguments = arguments.collect::<Vec<_>>().join(", ");
         let _ = writeln!(page, "| `{}` | 1.{} | {arguments} |", verb.target, verb.since);
     }
-    page.push_str("\n## Extensions\n\nOf Farrier alone, below `/farrier/v1`, in every version.\n\n");
+    page.push_str("\n## Extensions\n\nFarrier's own requests, below `/farrier/v1`, in every version.\n\n");
     page.push_str("| request | status | what it does |\n| --- | --- | --- |\n");
     for Route { method, path, status, summary, .. } in EXTENSIONS {
         let _ = writeln!(page, "| `{method} /farrier/v1{path}` | {status} | {summary} |");

@@ -1,8 +1,9 @@
 //! Writes down what `baremetal` prints through a node's whole life under an Ironic: `cargo xtask record --clients`.
 
 use anyhow::{Context, Result};
-use farrier_tests::ironic::Ironic;
-use farrier_tests::{baremetal_life, environment};
+use farrier_tests::conductor::baremetal_life;
+use farrier_tests::conductor::ironic::Ironic;
+use farrier_tests::environment;
 use std::path::Path;
 
 fn main() -> Result<()> {

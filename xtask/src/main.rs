@@ -1,53 +1,22 @@
 //! Developer commands: `cargo xtask COMMAND`.
 
-mod answers;
-mod bench;
-#[cfg(test)]
-mod book_tests;
-mod command;
-mod debian_packages;
-mod debian_tree;
+mod book;
+mod build;
 mod demo;
-mod disk_room;
-mod dist;
-mod exported_disk;
-mod fuzz;
-mod instance_image;
-mod ironic_environment;
-mod iscsi_conformance;
-mod kernel_package;
-mod libblkid;
+mod host;
 mod lint;
-mod matrix;
-mod page;
-mod pages;
-mod plot;
-mod power_cut;
-mod processor_time;
-mod python_environment;
-mod python_manager;
-mod python_ramdisk;
-mod record;
-mod reference;
-mod requirements;
-mod setup;
-mod strangers;
+mod measure;
 mod test;
-mod test_failure;
-mod test_needs;
-mod test_order;
-mod test_programs;
-mod test_summary;
-mod test_timing;
-mod timeline;
-mod unpacked_kernel;
-mod workspace;
-mod zig;
-mod zoo;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use book::reference;
+use build::{dist, instance_image, python_ramdisk, zig};
+use host::setup;
+use measure::{answers, bench, fuzz, iscsi_conformance, matrix, pages, power_cut, strangers, zoo};
+use test::record;
 
 /// Developer commands of Farrier.
 #[derive(Debug, Parser)]

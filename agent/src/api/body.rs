@@ -97,7 +97,7 @@ fn too_large(reason: &str) -> Refusal {
     Refusal { status: 413, text: format!("413 Content Too Large: {reason}") }
 }
 
-/// How many values a JSON text has at most, told without parsing it.
+/// The maximum number of values of a JSON text, without parsing it.
 #[derive(Debug, PartialEq, Eq)]
 struct Values {
     all: usize,

@@ -65,7 +65,7 @@ pub struct Place {
     seat: Seat,
     /// For handshakes of the same network.
     pub handshakes: Arc<Semaphore>,
-    /// Ends when the place is given to somebody else.
+    /// Ends when another client gets the place.
     pub taken: oneshot::Receiver<()>,
 }
 
@@ -205,7 +205,7 @@ impl Reception {
         }
     }
 
-    /// Takes so many bytes of memory, in place of what was taken before; false when the machine has not so much
+    /// Reserves this many bytes of memory instead of the previous reservation; false when the machine has not so much
     /// for it, or the connection is gone.
     #[must_use]
     pub fn take(&self, memory: usize) -> bool {

@@ -5,7 +5,7 @@ use super::test_server::{DEADLINE, Server, TOKEN, trusting};
 use crate::commands::allowance::Allowance;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use farrier_tests::hostility::{self, Crowd, Hostility, Victim};
+use farrier_tests::agent::hostility::{self, Crowd, Hostility, Victim};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rustls::pki_types::ServerName;

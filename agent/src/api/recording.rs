@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// Who speaks to whom.
+/// Sender and receiver.
 pub const TO_AGENT: &str = "conductor->agent";
 /// The other way round.
 pub const TO_CONDUCTOR: &str = "agent->conductor";

@@ -37,7 +37,7 @@ use tokio_rustls::server::TlsStream;
 const THREADS: &str = "listener";
 /// How long replies may take once the agent stops serving.
 const GRACE: Duration = Duration::from_secs(5);
-/// Pause when nobody can be let in.
+/// Pause when no client can be let in.
 const PAUSE: Duration = Duration::from_millis(10);
 /// Bytes of a connection that the kernel keeps in each direction; it takes twice as much for its own needs.
 /// An answer to a stranger fits in, and a config drive comes at 30 MB/s over a network of a millisecond.
@@ -115,7 +115,7 @@ pub async fn serve_apart(
     let (ended, outcome) = oneshot::channel();
     thread::Builder::new().name(THREADS.to_owned()).spawn(move || {
         if let Err(error) = priority::lower(Work::Strangers) {
-            tracing::warn!(%error, "strangers have as much of the processor as the agent");
+            tracing::warn!(%error, "requests to the API have the same priority as the agent");
         }
         // They inherit its priority. While one reads a large command, the other answers.
         let runtime = Builder::new_multi_thread().worker_threads(2).thread_name(THREADS).enable_all().build();

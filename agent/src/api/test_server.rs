@@ -10,7 +10,7 @@ use crate::identity::tls::{self, Identity};
 use crate::network::http;
 use crate::settings::options::{Curve, Options, TlsVersion};
 use farrier_protocol::error::{CommandError, ErrorKind};
-use farrier_tests::hostility;
+use farrier_tests::agent::hostility;
 use reqwest::header::HeaderMap;
 use reqwest::{Certificate, ClientBuilder, Method};
 use rustls::pki_types::ServerName;

@@ -1,5 +1,5 @@
 //! The part of the machine's memory that is for what conductors send: the bodies of requests, the parameters of
-//! commands, config drives. It is a quarter, so that whoever has the token cannot have the agent killed either.
+//! commands, config drives. It is a quarter, so that a client with the token cannot get the agent killed either.
 
 use farrier_linux::sysfs;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub struct Allowance {
     claimed: AtomicUsize,
 }
 
-/// Bytes that somebody has of an allowance, until this is dropped.
+/// Bytes that a client has of an allowance, until this is dropped.
 #[derive(Debug)]
 pub struct Claim {
     allowance: Arc<Allowance>,
@@ -48,7 +48,7 @@ impl Claim {
         self.bytes
     }
 
-    /// Has so many bytes, in place of those it had; false, and unchanged, where others have too many.
+    /// Reserves this many bytes instead of the previous ones; false, and unchanged, if others have too many.
     #[must_use]
     pub fn resize(&mut self, bytes: usize) -> bool {
         let resized = |claimed: usize| {
@@ -61,7 +61,7 @@ impl Claim {
         is_granted
     }
 
-    /// Takes all that nobody else has, at most so many bytes.
+    /// Takes all free bytes, at most this many.
     pub fn take_rest(&mut self, most: usize) {
         let (own, capacity) = (self.bytes, self.allowance.capacity);
         let mut rest = 0;

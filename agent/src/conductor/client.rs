@@ -125,14 +125,14 @@ impl ConductorClient {
         read(response, StatusCode::ACCEPTED, http::MOST_ANSWER).await.map(drop)
     }
 
-    /// Whether a certificate of the agent's own can be told to the server (section 2.6). One whose
+    /// Whether the server supports a certificate of the agent (section 2.6). One whose
     /// version is not known yet is taken for a current one: plain HTTP must not come from a lost reply.
     pub async fn takes_certificates(&self) -> bool {
         let version = self.server_version().await;
         version >= ApiVersion::AGENT_VERIFY_CA || version == ApiVersion::FALLBACK
     }
 
-    /// Highest version of the server, detected once; the fallback when it cannot be told.
+    /// Highest version of the server, detected once; the fallback when it is unknown.
     pub async fn server_version(&self) -> ApiVersion {
         or_fallback(self.version().await)
     }

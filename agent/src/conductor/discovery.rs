@@ -1,6 +1,6 @@
 //! Finding the conductor by multicast DNS (section 2.8).
 //!
-//! Whoever is on the network can answer. Nobody is asked unless the operator wants it, and an answer
+//! Every host on the network can answer. No query is sent unless the operator wants it, and an answer
 //! sets nothing but the URL and the options that the operator allowed (S05).
 
 use crate::identity::advertise;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Beginning of the keys that set options.
 const OVERRIDE: &str = "ipa_";
 
-/// Nobody was found.
+/// No service was found.
 #[derive(Debug, thiserror::Error)]
 pub enum DiscoveryError {
     /// The network does not carry multicast.
@@ -49,7 +49,7 @@ struct Answer {
     overrides: Vec<(String, String)>,
 }
 
-/// Whether anybody is to be asked.
+/// Whether to send queries.
 pub fn is_wanted(options: &Options) -> bool {
     asks_for_api(options) || options.inspection_callback_url.is_mdns()
 }
@@ -62,7 +62,7 @@ fn asks_for_api(options: &Options) -> bool {
 ///
 /// # Errors
 ///
-/// [`DiscoveryError`] when `mdns` was given as a URL; without that the agent goes on with what it has.
+/// [`DiscoveryError`] when `mdns` was given as a URL; without that the agent continues with its settings.
 pub fn resolve(options: &mut Options) -> Result<(), DiscoveryError> {
     if asks_for_api(options) {
         match find(API, options) {

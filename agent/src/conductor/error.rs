@@ -61,7 +61,7 @@ fn advice(status: StatusCode) -> &'static str {
 }
 
 impl ApiError {
-    /// Nobody answers.
+    /// No server answers.
     pub fn unreachable(url: String, error: &reqwest::Error) -> Self {
         Self::Unreachable { url, reason: reason(error), advice: http::advice(error) }
     }

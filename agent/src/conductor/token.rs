@@ -9,7 +9,7 @@ pub enum Verdict {
     Use(String),
     /// Nothing changes.
     Keep,
-    /// The token went to somebody else; this agent can never be commanded in this boot.
+    /// The token went to another agent; this agent can never get commands in this boot.
     Lost,
 }
 
@@ -20,7 +20,7 @@ pub fn judge(is_known: bool, offered: Option<&str>) -> Verdict {
         Some(MASKED) => Verdict::Lost,
         Some(token) if token.len() >= MIN_TOKEN_LENGTH => Verdict::Use(token.to_owned()),
         Some(_) => {
-            tracing::warn!("the lookup answered a token that is too short; it is ignored");
+            tracing::warn!("the token in the lookup response is too short and is ignored");
             Verdict::Keep
         }
         None => Verdict::Keep,

@@ -12,7 +12,7 @@ use std::ops::Deref;
 const MAX_DOWNLOAD: usize = (MAX_SIZE + MAX_SIZE / 2) as usize;
 
 /// How often a drive is in memory at a time: as it is, and as what a server sent or as the largest of its files,
-/// when it is made anew.
+/// when it is rebuilt.
 const COPIES: usize = 2;
 
 /// A config drive, and the memory that it takes.

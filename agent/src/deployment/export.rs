@@ -19,7 +19,7 @@ pub fn start(agent: &Agent, terms: &Terms) -> Result<(), CommandError> {
     let target = IscsiTarget::below(&agent.root);
     let disk = root_disk::wait(agent)?;
     if target.has(&disk, terms).map_err(from_iscsi)? {
-        tracing::info!(target = %terms.target, "exported already, as it is asked for");
+        tracing::info!(target = %terms.target, "already exported with the same parameters");
         return Ok(());
     }
     let medium = if terms.read_only {
@@ -31,7 +31,7 @@ pub fn start(agent: &Agent, terms: &Terms) -> Result<(), CommandError> {
     target.start(&disk, medium, terms).map_err(from_iscsi)
 }
 
-/// The guard has its say before anybody far away may write.
+/// The guard decides before a remote host may write.
 fn writable(disk: &RootDisk, terms: &Terms) -> Result<Medium, CommandError> {
     let held = disk.open().map_err(from_disk)?;
     if terms.wiped {
@@ -51,7 +51,7 @@ pub fn stop(agent: &Agent) -> Result<Option<String>, CommandError> {
     Ok(exported.and_then(|exported| exported.target))
 }
 
-/// As [`stop`], where the machine goes on in any case: it stops, or is its user's from now on.
+/// As [`stop`], where the machine continues in any case: it stops, or belongs to its user from now on.
 pub fn stop_for_good(agent: &Agent) {
     if let Err(error) = stop(agent) {
         tracing::error!("{}", error.details);

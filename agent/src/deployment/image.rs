@@ -136,7 +136,7 @@ fn client(agent: &Agent, info: &ImageInfo) -> Result<Client, CommandError> {
     })
 }
 
-/// Makes what belongs around the image, and tells by which identifiers it is known (section 5.9).
+/// Creates the partitions around the image, and returns their identifiers (section 5.9).
 pub fn finish(
     agent: &Agent,
     disk: &WritableDisk,

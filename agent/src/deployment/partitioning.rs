@@ -54,7 +54,7 @@ impl Partitioning {
         Ok(Some(Self { layout, keeps_table: info.preserve_ephemeral }))
     }
 
-    /// Makes the disk ready and tells where the image goes.
+    /// Prepares the disk and returns the place of the image.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ fn answer(found: &Identifiers) -> Map<String, Value> {
     answer
 }
 
-/// The format of the ephemeral partition, which can be made if it is to be.
+/// The format of the ephemeral partition, if there is one; it is supported.
 fn ephemeral_format(info: &ImageInfo) -> Result<ephemeral::Format, CommandError> {
     if info.ephemeral_mb.unwrap_or_default() == 0 || info.preserve_ephemeral {
         return Ok(ephemeral::Format::default());

@@ -27,14 +27,14 @@ pub fn wait(agent: &Agent) -> Result<RootDisk, CommandError> {
 }
 
 /// Waits for the disk that the hints of the node mean, once for the same hints (section 9.4). Without it the
-/// agent goes on: a step may be about to make it.
+/// agent continues: a step may be about to create it.
 pub fn expect_hinted(agent: &Agent) {
     let Ok(node) = agent.node() else { return };
     let Some(hints) = node.root_device() else { return };
     if agent.expects_anew(hints)
         && let Err(error) = look_for(agent, &node)
     {
-        tracing::warn!("going on without the root disk: {}", error.text());
+        tracing::warn!("continuing without the root disk: {}", error.text());
     }
 }
 
@@ -42,7 +42,7 @@ pub fn expect_hinted(agent: &Agent) {
 /// log, too. None keeps a system from being deployed.
 pub fn leftovers(disk: &RootDisk) -> Vec<String> {
     let found = disk.leftovers().unwrap_or_else(|error| {
-        tracing::warn!("what lies on the other disks is not known: {error}");
+        tracing::warn!("the contents of the other disks are unknown: {error}");
         Vec::new()
     });
     found.iter().for_each(|warning| tracing::warn!("{warning}"));

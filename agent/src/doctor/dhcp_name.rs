@@ -12,7 +12,7 @@ use std::time::Duration;
 /// How long servers are asked.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Tells the host name on every link that is up: where an IPv4 address is held its lease is renewed,
+/// Sends the host name on every link that is up: where an IPv4 address is held its lease is renewed,
 /// elsewhere servers are asked what they would give. Returns which servers heard it.
 ///
 /// # Errors

@@ -29,9 +29,12 @@ use verdict::{Report, State};
 /// The subcommand.
 pub fn command() -> Command {
     let json = Arg::new("json").long("json").help("Print an object").action(ArgAction::SetTrue);
-    let help = "Also leave the first failure where farrier-doctor-report says";
+    let help = "Report the first failure to the places in farrier-doctor-report";
     let report = Arg::new("report").long("report").help(help).action(ArgAction::SetTrue);
-    Command::new("doctor").about("Find out why the conductor is not reached").arg(json).arg(report)
+    Command::new("doctor")
+        .about("Check the connection to the conductor, and name the fault")
+        .arg(json)
+        .arg(report)
 }
 
 /// Prints the verdicts on standard output: as lines, or as an object.
@@ -53,7 +56,7 @@ pub async fn print(options: Options, matches: &ArgMatches) -> anyhow::Result<()>
 }
 
 /// Waits for something that needs network or conductor. When it takes too long the reason is looked
-/// for, while the wait goes on.
+/// for, while the wait continues.
 pub async fn beside<T>(options: &Options, wait: impl Future<Output = T>) -> T {
     let mut watch = Watch::default();
     watch.missed(options);
@@ -66,13 +69,13 @@ pub fn forget() {
     report::forget(EfiVariables::system().as_ref(), Path::new(report::REPORTED));
 }
 
-/// Looks for the reason when nobody answered for so long as the options say, once until somebody does.
+/// Runs after the configured time without an answer, once until an answer comes.
 /// Dropping it calls that off.
 #[derive(Debug, Default)]
 pub struct Watch(Option<JoinHandle<()>>);
 
 impl Watch {
-    /// Nobody answered.
+    /// No answer came.
     pub fn missed(&mut self, options: &Options) {
         let patience = options.doctor_after.duration();
         if self.0.is_some() || patience.is_zero() {
@@ -81,12 +84,12 @@ impl Watch {
         let options = options.clone();
         self.0 = Some(tokio::spawn(async move {
             sleep(patience).await;
-            tracing::warn!("no conductor for {} s: looking for the reason", patience.as_secs());
+            tracing::warn!("no conductor for {} s: running the doctor", patience.as_secs());
             visit(options).await;
         }));
     }
 
-    /// Somebody answered.
+    /// An answer came.
     pub fn answered(&mut self) {
         if let Some(visit) = self.0.take() {
             visit.abort();

@@ -61,7 +61,7 @@ pub fn is_new(reported: &Path, cause: &Verdict) -> bool {
         fs::create_dir_all(folder).ok();
     }
     if let Err(error) = fs::write(reported, line) {
-        tracing::warn!(%error, "what was reported cannot be remembered in {}", reported.display());
+        tracing::warn!(%error, "the report cannot be recorded in {}", reported.display());
     }
     true
 }
@@ -137,7 +137,7 @@ impl Note {
         }
     }
 
-    /// One variable, written anew each time, so that the firmware's store does not fill up.
+    /// One variable, rewritten each time, so that the firmware's store does not fill up.
     fn leave_in(&self, variables: &EfiVariables) -> Result<(), ReportError> {
         let end = self.line.floor_char_boundary(MAX_VARIABLE);
         let variable = Variable { attributes: PERSISTENT, data: self.line.as_bytes()[..end].to_vec() };

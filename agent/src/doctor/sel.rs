@@ -30,7 +30,7 @@ pub enum SelError {
     #[error("this machine shows no BMC over IPMI")]
     NoBmc,
     /// The BMC was not asked.
-    #[error("the BMC cannot be asked: {0}")]
+    #[error("the request to the BMC failed: {0}")]
     Device(#[from] io::Error),
     /// There is no room.
     #[error("the BMC's event log is full: save and clear it")]
@@ -39,7 +39,7 @@ pub enum SelError {
     #[error("the BMC refuses the record with code {0:#04x}")]
     Refused(u8),
     /// The record is not there.
-    #[error("the BMC does not show the record {0:#06x} that it took")]
+    #[error("the BMC does not return the record {0:#06x} that it accepted")]
     Lost(u16),
 }
 
@@ -110,7 +110,7 @@ mod tests {
     fn only_a_record_that_the_bmc_shows_counts() {
         assert_eq!(add_by(&mut bmc(DONE, 0), "tcp").unwrap(), 0x1234);
         for (code, last, expected) in [
-            (DONE, 1, "does not show the record 0x1234"),
+            (DONE, 1, "does not return the record 0x1234"),
             (OUT_OF_SPACE, 0, "event log is full"),
             (0xc1, 0, "with code 0xc1"),
         ] {

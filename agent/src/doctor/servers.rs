@@ -111,7 +111,7 @@ fn is_nobody(address: IpAddr) -> bool {
     address.is_loopback() || address.is_unspecified() || address.is_multicast() || is_broadcast
 }
 
-/// Whether somebody accepts connections.
+/// Whether a server accepts connections.
 pub async fn tcp(url: &str) -> Finding {
     let Some(target) = Target::of(url) else { return Finding::unused(NO_HOST) };
     let addresses = match target.resolve().await {

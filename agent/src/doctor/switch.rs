@@ -19,7 +19,7 @@ const PORT_VLAN: [u8; 4] = [0x00, 0x80, 0xc2, 0x01];
 const CHASSIS_MAC: u8 = 4;
 const PORT_MAC: u8 = 3;
 
-/// The verdict about what was heard: nothing when nobody could listen, no TLV when nobody spoke.
+/// The verdict about LLDP frames: nothing when no link could listen, no TLV when no frame came.
 pub fn judge(heard: Option<&[Tlv]>, patience: Duration) -> Finding {
     match heard {
         None => Finding::unused("not listened to: the interface cannot be opened"),
@@ -64,7 +64,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
-/// A text that a console can show: whoever is at the other end of the cable chose it.
+/// A text that a console can show: the device at the other end of the cable chose it.
 fn printable(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).chars().filter(|c| !c.is_control()).take(64).collect()
 }

@@ -38,7 +38,7 @@ pub struct Verdict {
     pub state: State,
     /// What was found.
     pub finding: String,
-    /// What to do next, where something is to be done.
+    /// The next action, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
 }
@@ -127,7 +127,7 @@ impl Report {
         Self { is_healthy, verdicts }
     }
 
-    /// The first failure: what is to be mended before anything else.
+    /// The first failure: the one to mend first.
     pub fn cause(&self) -> Option<&Verdict> {
         self.verdicts.iter().find(|verdict| !self.is_healthy && verdict.state == State::Failed)
     }

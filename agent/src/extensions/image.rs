@@ -24,7 +24,7 @@ pub const COMMANDS: &[Command] = &[Command {
         Parameter::optional(
             "ignore_bootloader_failure",
             &[JsonType::Boolean, JsonType::Null],
-            "Whether a failure is only logged",
+            "Log a failure instead of returning it",
         ),
     ],
     validate: None,
@@ -40,7 +40,7 @@ fn install_bootloader(agent: &Arc<Agent>, params: &Params) -> Result<Value, Comm
     let asked = params.get("ignore_bootloader_failure").and_then(Value::as_bool);
     match make_bootable(agent, params) {
         Err(error) if asked.unwrap_or(agent.options.ignore_bootloader_failure) => {
-            tracing::warn!("boot loader failure ignored as asked: {}", error.text());
+            tracing::warn!("boot loader failure ignored as requested: {}", error.text());
             Ok(Value::Null)
         }
         outcome => outcome.map(|()| Value::Null),
@@ -111,7 +111,7 @@ mod tests {
         }
     }
 
-    /// The failure is that of an agent that knows no node: no disk is ever looked at.
+    /// The failure is that of an agent without a node: no disk is ever examined.
     #[tokio::test]
     async fn f14_a_failure_is_ignored_only_where_the_command_or_else_the_options_say_so() {
         crate::network::http::install_tls_provider();

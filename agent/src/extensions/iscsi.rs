@@ -24,18 +24,14 @@ pub const COMMANDS: &[Command] = &[
             ),
             Parameter::optional("portal_port", &[JsonType::Integer, JsonType::Null], "TCP port; 3260")
                 .described_by(|| json!({"minimum": 1, "maximum": 65535})),
-            Parameter::optional(
-                "wipe_disk_metadata",
-                FLAG,
-                "Whether partition tables and signatures are wiped before",
-            ),
-            Parameter::optional("read_only", FLAG, "Whether initiators may only read"),
-            Parameter::optional("chap_user", TEXT, "User that initiators prove to be, with chap_password"),
-            Parameter::optional("chap_password", TEXT, "Secret of that user, of at least 12 characters"),
+            Parameter::optional("wipe_disk_metadata", FLAG, "Wipe partition tables and signatures first"),
+            Parameter::optional("read_only", FLAG, "Export the disk read-only"),
+            Parameter::optional("chap_user", TEXT, "CHAP user of the initiators"),
+            Parameter::optional("chap_password", TEXT, "CHAP secret of that user, at least 12 characters"),
             Parameter::optional(
                 "initiators",
                 &[JsonType::Array, JsonType::Null],
-                "Names of the initiators that may log in; everybody may without",
+                "Names of the initiators that may log in; all may if it is unset",
             )
             .described_by(
                 || json!({"minItems": 1, "maxItems": MOST_INITIATORS, "items": {"type": "string"}}),
@@ -46,7 +42,7 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "stop_iscsi_target",
-        help: "Ends the export: closes its sessions and frees the disk",
+        help: "Ends the export, closes its sessions and frees the disk",
         kind: Kind::Async,
         parameters: &[],
         validate: None,
@@ -105,7 +101,7 @@ fn port(given: &Value) -> Result<u16, CommandError> {
     port.ok_or_else(|| refused("portal_port must be 1 to 65535"))
 }
 
-/// A list of nobody is a mistake, for it would let in everybody.
+/// An empty list is a mistake, because it would let in every initiator.
 fn initiators(listed: Option<&Vec<Value>>) -> Result<Vec<IscsiName>, CommandError> {
     let Some(listed) = listed else { return Ok(Vec::new()) };
     if listed.is_empty() || listed.len() > MOST_INITIATORS {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "get_hardware_info",
-        help: "Tells what the machine is made of",
+        help: "Returns the inventory of the machine",
         kind: Kind::Sync,
         parameters: &[],
         validate: None,
@@ -16,7 +16,7 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "set_node_info",
-        help: "Always refused: an agent learns its node by a lookup only",
+        help: "Always refused: only a lookup sets the node of an agent",
         kind: Kind::Sync,
         parameters: &[Parameter::required("node_info", &[JsonType::Object, JsonType::Null], "Ignored")],
         validate: Some(|_| Err(no_standalone_mode())),

@@ -12,11 +12,11 @@ use std::sync::Arc;
 /// Commands of the `rescue` extension.
 pub const COMMANDS: &[Command] = &[Command {
     name: "finalize_rescue",
-    help: "Sets the password of the rescue user and ends listener and heartbeats",
+    help: "Sets the password of the rescue user and stops listener and heartbeats",
     kind: Kind::Sync,
     parameters: &[
         Parameter::optional("rescue_password", &[JsonType::String], "Password, or its hash"),
-        Parameter::optional("hashed", &[JsonType::Boolean, JsonType::Null], "Whether it is a hash"),
+        Parameter::optional("hashed", &[JsonType::Boolean, JsonType::Null], "True if it is a hash"),
     ],
     validate: Some(|params| rescue_password::validate_password(password(params))),
     run: finalize_rescue,

@@ -82,7 +82,7 @@ fn salt() -> String {
     (0..MAX_SALT).map(|_| char::from(ALPHABET[random.random_range(0..ALPHABET.len())])).collect()
 }
 
-/// Stores the hash below `root`, readable by nobody else.
+/// Stores the hash below `root`, readable by its owner.
 ///
 /// # Errors
 ///

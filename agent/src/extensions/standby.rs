@@ -20,7 +20,7 @@ pub const COMMANDS: &[Command] = &[
         help: "Writes an image and a config drive to the root disk",
         kind: Kind::Async,
         parameters: &[
-            Parameter::required("image_info", &[JsonType::Object], "What to write")
+            Parameter::required("image_info", &[JsonType::Object], "Image: id, urls, checksum and format")
                 .described_by(image_info_schema),
             Parameter::optional(
                 "configdrive",
@@ -33,18 +33,18 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "execute_bootc_install",
-        help: "Has a container image install itself on the root disk",
+        help: "Installs a bootc image on the root disk",
         kind: Kind::Async,
         parameters: &[
             Parameter::required(
                 "image_source",
                 &[JsonType::String],
-                "The image, oci://registry/path with a tag or digest",
+                "Image: oci://registry/path with a tag or digest",
             ),
             Parameter::optional(
                 "instance_info",
                 &[JsonType::Object, JsonType::Null],
-                "What the node's record says about its instance",
+                "instance_info of the node",
             ),
             Parameter::optional(
                 "pull_secret",
@@ -62,7 +62,7 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "get_partition_uuids",
-        help: "Tells the identifiers of what was deployed",
+        help: "Returns the identifiers of the deployed partitions",
         kind: Kind::Sync,
         parameters: &[],
         validate: None,

@@ -160,7 +160,7 @@ fn defect(phase: Phase, step: &str, panic: &(dyn Any + Send)) -> CommandError {
     CommandError::new(ErrorKind::of_phase(phase), details)
 }
 
-/// A conductor that listed other managers must list again before it goes on.
+/// A conductor that listed other managers must list again before it continues.
 fn check_version(agent: &Agent, params: &Params, phase: Phase) -> Result<(), CommandError> {
     let given = params.get(&version_name(phase));
     let Some(given) = given.filter(|version| !version.is_null()) else {

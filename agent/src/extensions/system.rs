@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Commands of the `system` extension.
 pub const COMMANDS: &[Command] = &[Command {
     name: "lockdown",
-    help: "Ends listener, heartbeats and network until the next boot",
+    help: "Stops listener, heartbeats and network until the next boot",
     kind: Kind::Sync,
     parameters: &[],
     validate: None,

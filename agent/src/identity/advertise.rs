@@ -48,7 +48,7 @@ pub enum AdvertiseError {
     /// The configured interface has no address.
     #[error("ipa-network-interface={0} is not an interface with an IPv4 address")]
     NoInterfaceAddress(String),
-    /// There is no route, or nobody at its end.
+    /// There is no route, or no server at its end.
     #[error("no address of this machine reaches {urls}: check addresses, routes, VLANs and the servers")]
     NoRoute {
         /// The API URLs.

@@ -1,5 +1,5 @@
 //! By what conductor and agent know each other: token and certificate of this boot ([`session`]), [`tls`], and the
-//! address that the conductor is told ([`advertise`]).
+//! address for the conductor ([`advertise`]).
 
 pub mod advertise;
 pub mod session;

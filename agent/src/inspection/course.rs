@@ -11,17 +11,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How long the data is offered to a conductor that is away before the lookup goes on without: as long as a
+/// The time for which the data is offered to an unavailable conductor before the lookup starts without it: as long as a
 /// lookup takes by default.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The inspection did not do all it should.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectionError {
-    /// Something could not be collected; the conductor was told.
+    /// A collector failed; the conductor has the data.
     #[error("{0}")]
     Collection(String),
-    /// The conductor was not told.
+    /// The conductor does not have the data.
     #[error(transparent)]
     Callback(#[from] CallbackError),
 }
@@ -63,7 +63,7 @@ impl Inspection {
         if cards.iter().all(|card| unknown.contains(card)) {
             return None;
         }
-        tracing::info!("another network card is there, by which the conductor may know this machine");
+        tracing::info!("a further network card appeared; the conductor may know this machine by it");
         // A failure is logged already.
         self.inspect_with(cards, callback_urls(&self.agent.options)).await.ok().flatten()
     }
@@ -96,7 +96,7 @@ impl Inspection {
     }
 }
 
-/// Collects the data and tells the conductor.
+/// Collects the data and posts it to the conductor.
 pub(super) async fn inspect(agent: &Arc<Agent>, urls: Vec<String>) -> Result<Option<Uuid>, InspectionError> {
     let (data, error) = data_of(agent, &collector_names(&agent.options)).await;
     let headers = http::api_headers(&agent.options);

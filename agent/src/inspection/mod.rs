@@ -21,7 +21,7 @@ pub fn is_wanted(options: &Options) -> bool {
     !callback_urls(options).is_empty()
 }
 
-/// What these collectors say of the machine, as the conductor is told it, and what failed.
+/// The data of these collectors for the conductor, and the failures.
 async fn data_of(agent: &Arc<Agent>, names: &[String]) -> (Map<String, Value>, Option<String>) {
     tracing::info!(collectors = names.join(","), "inspecting the machine");
     let (mut data, error) = match select(names) {
@@ -32,7 +32,7 @@ async fn data_of(agent: &Arc<Agent>, names: &[String]) -> (Map<String, Value>, O
     (data, error)
 }
 
-/// Runs collectors one after the other; a failing one adds its error and stops nobody (F42).
+/// Runs collectors one after the other; a failing one adds its error, and the others still run (F42).
 async fn collect(
     agent: &Arc<Agent>,
     selected: Vec<&'static Collector>,

@@ -60,7 +60,7 @@ pub async fn set(options: &Options) -> Result<(), ClockError> {
     let Some(server) = &options.ntp_server else { return Ok(()) };
     match synchronize(server).await {
         Err(error) if options.fail_if_clock_not_set => return Err(error),
-        Err(error) => tracing::warn!("{error}; going on with the clock as it is"),
+        Err(error) => tracing::warn!("{error}; continuing with the current clock"),
         Ok(()) => {}
     }
     Ok(())

@@ -31,7 +31,7 @@ pub enum AgentError {
     /// No network.
     #[error(transparent)]
     Network(#[from] wait::NetworkError),
-    /// Nobody answered where the conductor is.
+    /// The conductor did not answer.
     #[error(transparent)]
     Discovery(#[from] discovery::DiscoveryError),
     /// No HTTP client.
@@ -79,7 +79,7 @@ pub async fn begin(mut options: Options, root: &Path) -> Result<(), AgentError> 
     run(Agent::new(options, root, Handle::current())?).await
 }
 
-/// Waits for what it takes to speak to anybody, and then does.
+/// Waits for the requirements of requests, and then starts.
 async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
     if logging::owns_consoles() {
         tokio::spawn(status::show::forever(Arc::clone(&agent)));
@@ -93,7 +93,7 @@ async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
 }
 
 /// Inspects the machine if that is wanted, finds the node, then serves commands and sends
-/// heartbeats until it is told to stop or something breaks.
+/// heartbeats until it must stop or something breaks.
 async fn meet_conductor(agent: Arc<Agent>) -> Result<(), AgentError> {
     agent.status.say("looking at the machine");
     let inspection = Inspection::of(&agent);
@@ -161,7 +161,7 @@ async fn serve(
     }
 }
 
-/// Settings of the listener, none for plain HTTP, and the certificate that the conductor is told.
+/// Settings of the listener, none for plain HTTP, and the certificate for the conductor.
 async fn secure(
     agent: &Agent,
     client: &ConductorClient,
@@ -177,14 +177,14 @@ async fn secure(
             Ok((Some(tls::listener::from_files(certificate, key, options)?), None))
         }
         Source::Absent => {
-            tracing::warn!("listening without TLS: everybody on this network can read the agent token");
+            tracing::warn!("listening without TLS: every host on this network can read the agent token");
             Ok((None, None))
         }
     }
 }
 
 /// Serves without a conductor, where there is neither lookup nor heartbeat (section 2.1): commands need a token,
-/// which nobody but ipa-agent-token can give then.
+/// which only ipa-agent-token can set then.
 async fn serve_alone(agent: &Arc<Agent>, is_inspected: bool) -> Result<(), AgentError> {
     let options = &agent.options;
     match (inspection::is_wanted(options), is_inspected) {

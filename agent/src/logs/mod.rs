@@ -2,7 +2,7 @@
 //!
 //! No program is started for it. Entries have the names that operators know from the programs whose
 //! place they take; one that cannot be read is left out (F42). The token never gets into it, and
-//! config drives are not looked at.
+//! config drives are not read.
 
 mod sources;
 

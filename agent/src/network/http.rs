@@ -29,16 +29,16 @@ pub struct HttpError {
 /// There is no answer, or none that can be read.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswerError {
-    /// Nobody answers, the connection broke, or the status says no.
+    /// No answer, a broken connection, or an error status.
     #[error("{}: {}", reason(.0), advice(.0))]
     Broken(#[source] reqwest::Error),
-    /// Nobody who is asked says so much.
+    /// No server sends that much.
     #[error("the answer has more than {} KiB", .0 >> 10)]
     TooLong(usize),
 }
 
 impl From<reqwest::Error> for AnswerError {
-    /// Without the URL, which may hold a password; whoever asked names it.
+    /// Without the URL, which may have a password; the caller names it.
     fn from(error: reqwest::Error) -> Self {
         Self::Broken(error.without_url())
     }

@@ -29,7 +29,7 @@ struct Vlan {
 type Nic = (String, String);
 
 /// Makes the VLAN interfaces of the configuration, and sets them up: those on the cards that are there at
-/// once, those on later ones beside whatever follows, as they appear. A failure is logged and stops nobody.
+/// once, those on later ones beside whatever follows, as they appear. A failure is logged and stops nothing else.
 /// Blocks while it listens to switches.
 pub fn keep(options: &Options) {
     let Some(entries) = options.enable_vlan_interfaces.clone() else { return };

@@ -30,7 +30,7 @@ pub enum NetworkError {
     Kernel(#[from] io::Error),
 }
 
-/// Waits for the first interface that identifies this machine, and goes on without one after a minute. Others
+/// Waits for the first interface that identifies this machine, and continues without one after a minute. Others
 /// may follow.
 ///
 /// # Errors
@@ -63,7 +63,7 @@ pub async fn rest(pause: Duration, known: &[String]) {
     rest_until_news(pause, known, links, hardware_addresses).await;
 }
 
-/// Addresses are looked at when the links have changed: what is left out of them is told each time.
+/// Addresses are checked when the links have changed; each excluded one is logged each time.
 async fn rest_until_news(
     pause: Duration,
     known: &[String],
@@ -106,7 +106,7 @@ pub async fn wait_for_address() -> Result<(), NetworkError> {
     Ok(())
 }
 
-/// One line per interface whose state was not told yet, so that an operator at the console sees which cable
+/// One line per interface whose state was not logged yet, so that an operator at the console sees which cable
 /// to look at, and no flood.
 fn describe_links(told: &mut BTreeMap<String, bool>) {
     for nic in nics::network_interfaces().unwrap_or_default() {

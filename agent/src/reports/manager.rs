@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub fn command() -> Command {
     let program = Arg::new("program").value_name("FILE").required(true).value_parser(value_parser!(PathBuf));
     Command::new("check-manager")
-        .about("Try an external hardware manager; none of its steps is run")
+        .about("Check an external hardware manager, without running its steps")
         .arg(program)
 }
 

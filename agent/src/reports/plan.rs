@@ -1,6 +1,6 @@
 //! `farrier-agent plan`: which disk a deployment would write, and what speaks for and against each.
 //!
-//! Disks are only looked at. The hints come from the command line, so that they can be tried on any
+//! Disks are only read. The hints come from the command line, so that they can be tried on any
 //! machine before a conductor gets them.
 
 use crate::settle::{self, facts};
@@ -26,7 +26,7 @@ pub fn command() -> Command {
     let properties =
         PROPERTIES.iter().map(|(_, flag, help)| Arg::new(*flag).long(*flag).value_name("JSON").help(*help));
     Command::new("plan")
-        .about("Print which disk would be written, and why; nothing is written")
+        .about("Print the disk that root device hints choose, with the reasons; writes nothing")
         .arg(json)
         .args(properties)
 }

@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 /// Every channel, target and unit.
 const EVERYTHING: &str = "- - -";
 
-/// The scans of all adapters whose link is up, each on a thread of its own: one that hangs holds nobody else.
+/// The scans of all adapters whose link is up, each on a thread of its own: one that hangs delays no other.
 pub struct Scans(Vec<(Awaited, JoinHandle<()>)>);
 
 impl Scans {

@@ -8,7 +8,7 @@
 //! arrays of software RAID and iSCSI disks of the firmware are then put together ([`assembly`]). The first
 //! heartbeat does not wait.
 //!
-//! The wait has a deadline. What is still awaited by then is told on the console and by the doctor, and fails
+//! The wait has a deadline. The console and the doctor report the devices that are still missing then, which fails
 //! what would otherwise be wrong in silence: erasing all disks, and the choice of a root disk without hints. Devices that
 //! come and go at the deadline are among that: a machine that was never quiet was never seen to be complete.
 
@@ -35,7 +35,7 @@ pub const BRIEFLY: Duration = Duration::from_secs(40);
 /// The devices of this machine, and whether they were waited for.
 pub struct DeviceWait {
     root: PathBuf,
-    /// Held while somebody waits: the others then find it done.
+    /// Held during a wait: the others then find it done.
     state: Mutex<State>,
 }
 
@@ -47,7 +47,7 @@ struct State {
 }
 
 impl DeviceWait {
-    /// Nobody has waited yet, in the machine whose files lie below `root`.
+    /// No wait has run yet, in the machine whose files lie below `root`.
     pub fn new(root: &Path) -> Self {
         Self { root: root.to_owned(), state: Mutex::default() }
     }

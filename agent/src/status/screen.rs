@@ -1,4 +1,4 @@
-//! The picture at the top of a VGA screen. The log goes on below it.
+//! The picture at the top of a VGA screen. The log continues below it.
 
 use super::view::View;
 use crate::agent::VERSION;
@@ -53,7 +53,7 @@ fn picture(view: &View) -> Vec<String> {
 }
 
 /// One row of plain text: what others sent must not move the cursor. The last column stays free, because
-/// the cursor would go on to the next row.
+/// the cursor would move to the next row.
 fn row(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(COLUMNS - 1).collect()
 }

@@ -1,4 +1,4 @@
-//! What there is to see of an agent.
+//! The visible state of an agent.
 
 use crate::agent::Agent;
 use farrier_hardware::inventory::nics;

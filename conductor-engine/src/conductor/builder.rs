@@ -45,9 +45,9 @@ impl Builder {
             let discovered = Node::enrol(NewNode { driver, ..NewNode::default() }, clock.now());
             hardware.composition.resolve_all(&discovered)?;
         }
-        let (events, boot_journal, left_leases) = Default::default();
+        let (events, boot_journal, own_leases) = Default::default();
         let services =
-            Services { settings, store, hardware, families, events, boot_journal, left_leases, clock };
+            Services { settings, store, hardware, families, events, boot_journal, own_leases, clock };
         Conductor::begin(services).await
     }
 }

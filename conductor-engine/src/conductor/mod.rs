@@ -20,7 +20,6 @@ use farrier_conductor::model::Node;
 use farrier_conductor::settings::Settings;
 use std::sync::Arc;
 use time::OffsetDateTime;
-use uuid::Uuid;
 
 /// A conductor. Clones are handles to the same one.
 #[derive(Clone)]
@@ -85,11 +84,6 @@ impl Conductor {
     /// What is known of what happened to a node: its explanation, inventory, certificates of erasure and logs.
     pub fn evidence(&self) -> KeptEvidence {
         KeptEvidence(self.clone())
-    }
-
-    /// Something happened to a node that its worker waits for.
-    pub(crate) fn wake(&self, node: Uuid) {
-        self.0.workers.wake(node);
     }
 
     /// The store of the records, for requests that read many of them.

@@ -2,7 +2,7 @@
 
 use crate::conductor::{Conductor, Inner};
 use crate::error::Error;
-use crate::services::Services;
+use crate::services::{ENDED, Services};
 use crate::workers::Workers;
 use std::sync::Arc;
 
@@ -36,7 +36,14 @@ impl Conductor {
     /// [`Error::Store`].
     pub(crate) async fn open_consoles(&self) -> Result<(), Error> {
         for node in self.store().identities().await? {
-            let Some(record) = self.store().get(node).await? else { continue };
+            let record = match self.store().get(node).await {
+                Ok(Some(record)) => record,
+                Ok(None) => continue,
+                Err(error) => {
+                    tracing::error!(%node, "the console cannot be opened: {error}");
+                    continue;
+                }
+            };
             if !record.node.console_enabled {
                 continue;
             }
@@ -59,8 +66,8 @@ impl Conductor {
     ///
     /// [`Error::Store`].
     pub(crate) async fn attend(&self) -> Result<(), Error> {
-        let unattended = self.store().unattended(self.now()).await?;
-        for node in unattended.into_iter().chain(self.services().left()) {
+        let unattended = self.store().unattended(ENDED).await?;
+        for node in unattended.into_iter().chain(self.services().own_leases.left()) {
             self.workers().attend(node);
         }
         Ok(())

@@ -7,6 +7,7 @@ use crate::lease::reservation::Reservation;
 use crate::records::PendingOrder;
 use crate::services::Services;
 use crate::store::{ConfigDrive, Record, StoreError};
+use farrier_conductor::model::{Activity, Node};
 use farrier_conductor::{Host, Task};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -47,18 +48,37 @@ impl HeldTask {
         Self(Task::new(record.node, record.session, lease))
     }
 
-    /// Takes the lease of a node for an operator, with some patience.
+    /// Takes the lease of a node for an operator, with some patience. What is ordered already is carried out before: an order
+    /// never replaces another one, and least of all the cleanup of what has failed.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Held`] when that takes longer.
     pub(crate) async fn acquire(services: &Arc<Services>, id: &str) -> Result<Self, Error> {
-        let node = services.find(id).await?.node;
+        let node = services.find(id).await?.node.uuid;
         for _ in 1..services.settings.node_locked_attempts {
-            match Self::try_acquire(services, node.uuid).await {
+            match Self::acquire_once(services, node).await {
                 Err(Error::Store(StoreError::Held { .. })) => {
                     tokio::time::sleep(services.settings.node_locked_pause).await;
                 }
                 other => return other,
             }
         }
-        Self::try_acquire(services, node.uuid).await
+        Self::acquire_once(services, node).await
+    }
+
+    async fn acquire_once(services: &Arc<Services>, node: Uuid) -> Result<Self, Error> {
+        let held = || StoreError::Held { node, holder: services.settings.conductor_name.clone() };
+        let record = services.store.get(node).await?.ok_or(StoreError::Gone(node))?;
+        if is_ordered(&record.node, record.order.as_ref()) {
+            return Err(held().into());
+        }
+        let task = Self::try_acquire(services, node).await?;
+        match is_ordered(&task.node, task.order()) {
+            // Dropped, the lease is left to the worker.
+            true => Err(held().into()),
+            false => Ok(task),
+        }
     }
 
     /// What all tasks share.
@@ -127,5 +147,15 @@ impl HeldTask {
         lease.write(change, config_drive, ends_lease).await?;
         self.0.mark_saved();
         Ok(())
+    }
+}
+
+/// Whether something is ordered of a node that is carried out before anything else can be. The order of an operation that
+/// waits goes with the operation.
+fn is_ordered(node: &Node, order: Option<&PendingOrder>) -> bool {
+    match (node.provision_state.activity(), order) {
+        (_, None) => false,
+        (Activity::Work | Activity::Wait, Some(order)) => order.verb.power_action().is_some(),
+        (Activity::Rest | Activity::Hold | Activity::Failed, Some(_)) => true,
     }
 }

@@ -1,6 +1,7 @@
 //! Tasks of this conductor: each has the lease of its node, and saves to the store.
 
 mod certificates;
+mod claim;
 mod diagnosis;
 mod held_task;
 mod history;

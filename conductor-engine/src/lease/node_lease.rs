@@ -143,6 +143,10 @@ impl Host for NodeLease {
         Ok(self.reservation.hold().await?)
     }
 
+    async fn lost(&self) -> TaskError {
+        self.reservation.lost().await.into()
+    }
+
     async fn save(&mut self, change: TaskChange<'_>) -> Result<(), TaskError> {
         Ok(self.write(change, ConfigDrive::Keep, false).await?)
     }

@@ -1,29 +1,60 @@
 //! A lease that is kept for as long as somebody works (sections 12.2 and 13.7).
 
 use crate::error::Error;
+use crate::lease::claim::Claim;
 use crate::records::PendingOrder;
 use crate::services::Services;
 use crate::store::{Lease, Record, StoreError};
 use farrier_conductor::model::{Activity, Node};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use tokio::time::{Duration, Instant};
 use uuid::Uuid;
 
 /// The lease of a node, renewed in the background until this is dropped.
 ///
-/// The store refuses the writes of a conductor whose lease was taken. A machine cannot refuse: so before each act on one
-/// [`Self::hold`] makes sure that the lease lasts. A conductor that was stopped for longer than its lease finds out
-/// there, or by its next write, that somebody else works on the node.
+/// The store refuses the writes of a conductor that was overtaken. A machine cannot refuse: so before each act on one
+/// [`Self::hold`] has the store confirm the lease, and an act ends when the lease is known to be [lost](Self::lost). No
+/// clock of this host decides: one stands still while the host is suspended, and the other jumps.
+///
+/// A node has at most one reservation in a process, whatever the clock says of its lease.
 pub(super) struct Reservation {
     services: Arc<Services>,
     pub(super) lease: Lease,
-    /// When the lease was last known to be ours.
-    held_at: Arc<Mutex<Instant>>,
+    /// Why the lease is lost, once it is known to be.
+    lost: Arc<watch::Sender<Option<LostLease>>>,
     renewal: AbortHandle,
     /// What becomes of the lease when this is dropped.
     pub(super) end: End,
+    _claim: Claim,
+}
+
+/// Why a lease is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LostLease {
+    /// Another conductor has taken it.
+    Overtaken,
+    /// The node was deleted.
+    Gone,
+}
+
+impl LostLease {
+    fn of(error: &StoreError) -> Option<Self> {
+        match error {
+            StoreError::Overtaken(_) => Some(Self::Overtaken),
+            StoreError::Gone(_) => Some(Self::Gone),
+            _ => None,
+        }
+    }
+
+    fn error(self, node: Uuid) -> StoreError {
+        match self {
+            Self::Overtaken => StoreError::Overtaken(node),
+            Self::Gone => StoreError::Gone(node),
+        }
+    }
 }
 
 /// What becomes of a lease.
@@ -63,9 +94,9 @@ impl Reservation {
             if let Some((reservation, record)) = Self::pick_up(&services, uuid).await? {
                 return Ok((reservation, record, true));
             }
-            let taken_at = Instant::now();
+            let claim = Claim::of(&services, uuid)?;
             let (lease, record) = services.store.take(uuid, &services.terms()).await?;
-            Ok((Self::new(&services, lease, End::of(&record), taken_at), record, false))
+            Ok((Self::new(claim, lease, End::of(&record)), record, false))
         });
         match taken.await {
             Ok(taken) => taken,
@@ -82,9 +113,9 @@ impl Reservation {
         services: &Arc<Services>,
         uuid: Uuid,
     ) -> Result<Option<(Self, Record)>, Error> {
-        let Some(lease) = services.left_leases().remove(&uuid) else { return Ok(None) };
+        let Some((claim, lease)) = Claim::of_left(services, uuid) else { return Ok(None) };
         // Dropped on an error of the store, it is left again.
-        let mut reservation = Self::new(services, lease, End::Leave, Instant::now());
+        let mut reservation = Self::new(claim, lease, End::Leave);
         let renewed = services.store.renew(&reservation.lease, services.terms().expires_at).await;
         let record = services.store.get(uuid).await?;
         match (renewed, record) {
@@ -100,31 +131,40 @@ impl Reservation {
         }
     }
 
-    fn new(services: &Arc<Services>, lease: Lease, end: End, taken_at: Instant) -> Self {
-        let held_at = Arc::new(Mutex::new(taken_at));
-        let renewal = renew_until_dropped(Arc::clone(services), lease.clone(), Arc::clone(&held_at));
+    fn new(claim: Claim, lease: Lease, end: End) -> Self {
+        let lost = Arc::new(watch::Sender::new(None));
+        let services = Arc::clone(&claim.services);
+        let renewal = renew_until_dropped(Arc::clone(&services), lease.clone(), Arc::clone(&lost));
         let renewal = tokio::spawn(renewal).abort_handle();
-        Self { services: Arc::clone(services), lease, held_at, renewal, end }
+        Self { services, lease, lost, renewal, end, _claim: claim }
     }
 
-    /// Makes sure that the lease lasts for a while yet, and renews it where it does not.
+    /// Has the store confirm the lease, which lasts for a whole one from now on.
     pub(super) async fn hold(&self) -> Result<(), StoreError> {
-        let held_at = *self.held_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if held_at.elapsed() < self.services.settings.lease / 2 {
-            return Ok(());
+        renew(&self.services, &self.lease, &self.lost).await
+    }
+
+    /// Waits until the lease is known to be lost.
+    pub(super) async fn lost(&self) -> StoreError {
+        let mut lost = self.lost.subscribe();
+        // The sender lives as long as this.
+        let found = lost.wait_for(Option::is_some).await.ok().and_then(|lost| *lost);
+        match found {
+            Some(lost) => lost.error(self.lease.node),
+            None => std::future::pending().await,
         }
-        renew(&self.services, &self.lease, &self.held_at).await
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.renewal.abort();
+        if self.lost.borrow().is_some() {
+            return;
+        }
         match self.end {
             End::IsOver => {}
-            End::Leave => {
-                self.services.left_leases().insert(self.lease.node, self.lease.clone());
-            }
+            End::Leave => self.services.own_leases.leave(self.lease.clone()),
             End::Release => {
                 let Ok(runtime) = Handle::try_current() else { return };
                 let (services, lease) = (Arc::clone(&self.services), self.lease.clone());
@@ -138,10 +178,14 @@ impl Drop for Reservation {
     }
 }
 
-async fn renew_until_dropped(services: Arc<Services>, lease: Lease, held_at: Arc<Mutex<Instant>>) {
+async fn renew_until_dropped(
+    services: Arc<Services>,
+    lease: Lease,
+    lost: Arc<watch::Sender<Option<LostLease>>>,
+) {
     loop {
         tokio::time::sleep(pause(services.settings.lease)).await;
-        match renew(&services, &lease, &held_at).await {
+        match renew(&services, &lease, &lost).await {
             Ok(()) => {}
             Err(error @ (StoreError::Overtaken(_) | StoreError::Gone(_))) => {
                 tracing::warn!("work on a node ends: {error}");
@@ -153,11 +197,16 @@ async fn renew_until_dropped(services: Arc<Services>, lease: Lease, held_at: Arc
     }
 }
 
-async fn renew(services: &Services, lease: &Lease, held_at: &Mutex<Instant>) -> Result<(), StoreError> {
-    let renewed_at = Instant::now();
-    services.store.renew(lease, services.terms().expires_at).await?;
-    *held_at.lock().unwrap_or_else(PoisonError::into_inner) = renewed_at;
-    Ok(())
+async fn renew(
+    services: &Services,
+    lease: &Lease,
+    lost: &watch::Sender<Option<LostLease>>,
+) -> Result<(), StoreError> {
+    let renewed = services.store.renew(lease, services.terms().expires_at).await;
+    if let Some(why) = renewed.as_ref().err().and_then(LostLease::of) {
+        lost.send_replace(Some(why));
+    }
+    renewed
 }
 
 /// Three attempts fit into a lease.

@@ -1,20 +1,20 @@
-//! Ends leases that nobody renews, whatever the clock says: it may have been ahead when they were taken, and would keep
-//! the nodes of a conductor that is no more for as long as it was.
+//! Ends leases that nobody renews, whatever the clocks of their hosts say: a lease has expired when this conductor saw it
+//! unchanged for as long as a lease lasts, by a clock that does not jump.
 
 use crate::error::Error;
 use crate::services::Services;
 use crate::store::{Held, StoreError, Terms};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-/// Looks at all leases of others once in the time that one lasts: a live conductor renews its own several times in
-/// between.
+/// Looks at all leases but those of this process several times in the time that one lasts.
 pub(crate) struct ExpiredLeases {
     services: Arc<Services>,
-    /// The leases as they were a pass ago: their epochs, and when they were to expire.
-    seen: HashMap<Uuid, (i64, OffsetDateTime)>,
+    /// The leases with their epochs, when they were to expire, and since when they are like this.
+    seen: HashMap<Uuid, (i64, OffsetDateTime, Instant)>,
 }
 
 impl ExpiredLeases {
@@ -22,7 +22,7 @@ impl ExpiredLeases {
         Self { services, seen: HashMap::new() }
     }
 
-    /// Ends the leases that are as they were a pass ago.
+    /// Ends the leases that did not change for as long as a lease lasts.
     ///
     /// # Errors
     ///
@@ -30,11 +30,15 @@ impl ExpiredLeases {
     pub(crate) async fn pass(&mut self) -> Result<(), Error> {
         let before = std::mem::take(&mut self.seen);
         for Held { node, holder, epoch, expires_at } in self.services.store.held().await? {
-            if holder == self.services.settings.conductor_name {
+            if self.services.own_leases.has(node) {
                 continue;
             }
-            if before.get(&node) != Some(&(epoch, expires_at)) {
-                self.seen.insert(node, (epoch, expires_at));
+            let since = match before.get(&node) {
+                Some((known, expiry, since)) if (*known, *expiry) == (epoch, expires_at) => *since,
+                _ => Instant::now(),
+            };
+            if since.elapsed() < self.services.settings.lease {
+                self.seen.insert(node, (epoch, expires_at, since));
                 continue;
             }
             let terms = Terms { now: expires_at, ..self.services.terms() };

@@ -30,7 +30,7 @@ impl Conductor {
             }
         };
         let expired_leases = async {
-            let mut interval = PassInterval::new(*lease);
+            let mut interval = PassInterval::new(*lease / 4);
             let mut expired_leases = ExpiredLeases::new(self.services().clone());
             loop {
                 interval.next().await;
@@ -59,8 +59,14 @@ impl Conductor {
                 tokio::time::sleep(TRACE_PAUSE).await;
             }
         };
+        let changes = async {
+            let mut changes = self.store().changed();
+            while let Some(changed) = changes.next().await {
+                self.workers().wake(changed);
+            }
+        };
         let consoles = async { log_failure("consoles that were open", self.open_consoles().await) };
-        tokio::join!(unattended, expired_leases, power_sync, power_recovery, boot_traces, consoles);
+        tokio::join!(unattended, expired_leases, power_sync, power_recovery, boot_traces, changes, consoles);
     }
 }
 

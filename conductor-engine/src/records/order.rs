@@ -6,6 +6,17 @@ use std::time::Duration;
 
 /// What an operator orders of a node: the verbs of Ironic's provision and power interfaces, with their arguments (section
 /// 1.2), and two of Farrier.
+///
+/// ```
+/// use farrier_engine::{Conductor, Error, Order};
+/// use serde_json::json;
+///
+/// # async fn orders(conductor: Conductor) -> Result<(), Error> {
+/// conductor.order("n1", Order::clean(&[json!({"interface": "deploy", "step": "erase_devices"})])).await?;
+/// conductor.order("n1", Order::Abort).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
     /// An instance is deployed.

@@ -18,10 +18,13 @@
 //! full disk is told) stands with the store.
 
 mod catalogue;
+mod changes;
 #[cfg(any(test, feature = "conformance", feature = "sqlite"))]
 mod columns;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+#[cfg(feature = "sqlite")]
+mod constraints;
 mod evidence;
 #[cfg(any(test, feature = "conformance"))]
 pub mod memory;
@@ -34,6 +37,7 @@ pub mod sqlite;
 mod statements;
 
 pub use catalogue::CatalogueStore;
+pub use changes::{ChangeFeed, Changed, Changes};
 pub use evidence::EvidenceStore;
 pub use farrier_conductor::task::change::{BootTraceChange, InspectionChange, SessionChange};
 pub use nodes::NodeStore;

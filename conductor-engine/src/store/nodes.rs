@@ -1,6 +1,6 @@
 //! Nodes, their agents, their orders and their leases.
 
-use super::{Change, Documents, Held, Lease, Outline, Record, Selection, StoreError, Terms};
+use super::{Change, Changes, Documents, Held, Lease, Outline, Record, Selection, StoreError, Terms};
 use async_trait::async_trait;
 use farrier_conductor::model::{AgentSession, MacAddress, Node, ProvisionState};
 use time::OffsetDateTime;
@@ -12,6 +12,10 @@ use uuid::Uuid;
 /// at once is written whole or not at all.
 #[async_trait]
 pub trait NodeStore: Send + Sync {
+    /// Hints, from now on, that a node has something for its worker: a heartbeat was recorded, or an order was written. Any
+    /// may be missing: a store whose other processes cannot reach this one tells of its own changes alone.
+    fn changed(&self) -> Changes;
+
     /// Adds a node.
     ///
     /// # Errors

@@ -12,12 +12,13 @@ mod work;
 use crate::error::Error;
 use crate::lease::HeldTask;
 use crate::services::Services;
-use crate::store::StoreError;
+use crate::store::{Changed, StoreError};
 use crate::workers::pass::{Schedule, WorkerPass, WorkerState};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 /// Pause before a worker tries again what the store refused.
@@ -59,9 +60,25 @@ impl Workers {
         self.tell(task.node.uuid, |inbox| (inbox.is_woken, inbox.task) = (true, Some(task)));
     }
 
-    /// Something happened to a node.
-    pub(crate) fn wake(self: &Arc<Self>, node: Uuid) {
-        self.tell(node, |inbox| inbox.is_woken = true);
+    /// Has a worker begin with a heartbeat of a node that no worker looks after; a worker that does is woken by the
+    /// [changes](crate::store::NodeStore::changed) of the store.
+    pub(crate) fn begin(self: &Arc<Self>, node: Uuid) {
+        if !self.slots().contains_key(&node) {
+            self.tell(node, |inbox| inbox.is_woken = true);
+        }
+    }
+
+    /// Wakes the workers of nodes that have changed.
+    pub(crate) fn wake(&self, changed: Changed) {
+        let slots = self.slots();
+        let wake = |slot: &Arc<WorkerSlot>| {
+            slot.inbox().is_woken = true;
+            slot.wake.notify_one();
+        };
+        match changed {
+            Changed::Node(node) => slots.get(&node).into_iter().for_each(wake),
+            Changed::Unknown => slots.values().for_each(wake),
+        }
     }
 
     /// Has a worker look after a node, if none does.
@@ -97,21 +114,17 @@ impl Workers {
                 inbox.is_woken = false;
                 inbox.task.take()
             };
-            let pass = WorkerPass::new(Arc::clone(&self.services), node);
-            // A task of its own, so that work that panics ends its node's operation and nothing else.
-            let taken = tokio::spawn(async move {
-                let next = pass.take(handed, &mut state).await;
-                (next, state)
-            });
-            let next = match taken.await {
+            let next = match self
+                .in_task(node, async move |pass| (pass.take(handed, &mut state).await, state))
+                .await
+            {
                 Ok((next, after)) => {
                     state = after;
                     next
                 }
-                Err(_) => {
+                Err(reason) => {
                     state = WorkerState::new();
-                    let pass = WorkerPass::new(Arc::clone(&self.services), node);
-                    pass.fail("the conductor's own work crashed; see its log").await
+                    self.fail(node, reason).await
                 }
             };
             let pause = match next {
@@ -128,6 +141,38 @@ impl Workers {
                 () = tokio::time::sleep(pause) => {}
             }
         }
+    }
+
+    /// Makes a pass in a task of its own, so that a pass that panics, or does not end, ends the operation of its node and
+    /// nothing else. What the pass holds is dropped with it.
+    async fn in_task<T: Send + 'static, F: Future<Output = T> + Send>(
+        self: &Arc<Self>,
+        node: Uuid,
+        work: impl FnOnce(WorkerPass) -> F + Send + 'static,
+    ) -> Result<T, String> {
+        let pass = WorkerPass::new(Arc::clone(&self.services), node);
+        let limit = self.services.settings.pass_timeout;
+        let mut task = tokio::spawn(async move { work(pass).await });
+        match timeout(limit, &mut task).await {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(_)) => Err("the conductor's own work crashed; see its log".to_owned()),
+            Err(_) => {
+                task.abort();
+                // It has ended once its last call returns, and leaves its lease then.
+                let _ended = task.await;
+                Err(format!("the conductor's own work did not end within {} s; see its log", limit.as_secs()))
+            }
+        }
+    }
+
+    /// Ends the operation of a node whose pass has crashed. Should that crash as well, the node is left as it is recorded,
+    /// and is taken up again.
+    async fn fail(self: &Arc<Self>, node: Uuid, reason: String) -> Result<Schedule, Error> {
+        let failed = self.in_task(node, async move |pass| pass.fail(&reason).await).await;
+        failed.unwrap_or_else(|reason| {
+            tracing::error!(%node, "what failed cannot be cleaned up: {reason}");
+            Ok(Schedule::After(STORE_PAUSE))
+        })
     }
 
     /// Leaves the slot, unless somebody has said something meanwhile.

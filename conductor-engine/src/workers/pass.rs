@@ -89,7 +89,7 @@ impl WorkerPass {
     ///
     /// [`Error::Store`].
     pub(crate) async fn fail(&self, reason: &str) -> Result<Schedule, Error> {
-        let task = HeldTask::acquire(&self.services, &self.node.to_string()).await?;
+        let task = HeldTask::try_acquire(&self.services, self.node).await?;
         self.end(task, reason).await
     }
 

@@ -16,6 +16,7 @@ use farrier_conductor::in_band;
 use farrier_conductor::interfaces::{DriverStep, InterfaceError};
 use farrier_conductor::model::{Family, Node, StepKind};
 use farrier_conductor::steps::{self, Progress};
+use farrier_conductor::task::act::Call;
 use farrier_conductor::task::can_fall_back;
 use farrier_conductor::task::event::EventKind;
 use farrier_conductor::task::ramdisk;
@@ -99,7 +100,9 @@ impl WorkerPass {
                 self.is_gone_on_with(record, state, kind, refresh).await.then_some(News::GoesOn(kind))
             }
             Next::FinalizeRescue if is_called => Some(News::IsRescued),
-            Next::RefreshSteps(_) | Next::Touch => self.poll(record).await,
+            Next::RefreshSteps(_) | Next::Touch => {
+                state.silence.during(settings.check_interval, self.poll(record)).await
+            }
             _ => None,
         };
         if let Some(news) = news {
@@ -181,8 +184,9 @@ impl WorkerPass {
     async fn poll(&self, record: &Record) -> Option<News> {
         let node = &record.node;
         let (kind, step) = (StepKind::of(node.provision_state)?, node.current_step()?);
-        let interface = self.services.hardware.that_runs(&step.id(), kind, node)?;
-        match interface.poll_step(kind, node, step).await {
+        let (of, interface) = self.services.hardware.that_runs(&step.id(), kind, node)?;
+        let limit = self.services.settings.interface_timeout;
+        match Call::of(node, of, "poll_step").answer(limit, interface.poll_step(kind, node, step)).await {
             Ok(DriverStep::Polls) => None,
             Ok(left_off) => Some(News::Polled(kind, Ok(left_off))),
             Err(error) => Some(News::Polled(kind, Err(error))),

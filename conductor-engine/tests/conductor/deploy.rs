@@ -320,7 +320,7 @@ async fn a_bmc_that_hangs_fails_the_deployment_in_time() {
     .await;
     let error = stage.deploy_and_fail().await;
     let expected =
-        "deploy step tear_down_agent failed: driver \"fake\" did not tell the power state within 0.1 s";
+        "deploy step tear_down_agent failed: driver \"fake\" did not answer power.power_state within 0.1 s";
     assert!(error.starts_with(expected), "{error}");
 }
 

@@ -6,7 +6,7 @@ use crate::stand_ins::stage::{MAC, PATIENCE, Stage, fault, image, new_node, quic
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{BootCapability, BootContext, BootInterface, Interface, InterfaceError};
 use farrier_conductor::model::{InterfaceKind, NewNode, Node, ProvisionState};
-use farrier_conductor::{Drivers, Error as TaskError, HardwareType};
+use farrier_conductor::{Drivers, Error as TaskError, HardwareType, Settings};
 use farrier_engine::records::Order;
 use farrier_engine::store::sqlite::SqliteStore;
 use farrier_engine::{Conductor, Error};
@@ -61,7 +61,9 @@ fn drivers() -> Drivers {
 /// A conductor with these drivers.
 async fn started(folder: &tempfile::TempDir, drivers: Drivers) -> Result<Conductor, Error> {
     let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
-    Conductor::builder(quick("http://127.0.0.1:1"), store, drivers).start().await
+    // Nothing boots, so a deployment waits for as long as a test takes.
+    let settings = Settings { deploy_callback_timeout: PATIENCE, ..quick("http://127.0.0.1:1") };
+    Conductor::builder(settings, store, drivers).start().await
 }
 
 #[tokio::test]

@@ -129,6 +129,19 @@ pub struct AgentClient {
 impl AgentClient {
     /// A client for the agent of this session.
     ///
+    /// ```no_run
+    /// use farrier_conductor::agent::{AgentClient, AgentError, AgentSettings};
+    /// use farrier_conductor::model::AgentSession;
+    /// use serde_json::json;
+    ///
+    /// # async fn inventory(session: AgentSession) -> Result<(), AgentError> {
+    /// let agent = AgentClient::new(&session, &AgentSettings::default())?;
+    /// let inventory = agent.run("poll.get_hardware_info", json!({})).await?;
+    /// println!("{} disks", inventory["disks"].as_array().map_or(0, Vec::len));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`AgentError::NotConnected`] before the first heartbeat and [`AgentError::Certificate`]

@@ -16,6 +16,29 @@ use std::ops::RangeInclusive;
 
 /// A deploy interface on whose machines agents run: for deployments, or at least for cleaning and service. Each
 /// implementation has the whole [`DeployInterface`], as Ironic's agent deploys share it.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use farrier_conductor::deploy::{AgentDeploy, agent_base};
+/// use farrier_conductor::interfaces::{Interface, Outcome};
+/// use farrier_conductor::model::PlannedStep;
+/// use farrier_conductor::{Error, EventKind, Task};
+///
+/// /// Deploys by steps of the agent alone, and reports when the first one begins.
+/// struct Reported;
+///
+/// impl Interface for Reported {}
+///
+/// #[async_trait]
+/// impl AgentDeploy for Reported {
+///     async fn execute(&self, task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
+///         if step.in_band {
+///             task.emit_once(EventKind::WriteStarted);
+///         }
+///         agent_base::execute(task, step).await
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait AgentDeploy: Interface {
     /// What it needs of the boot interface beside it.

@@ -22,6 +22,12 @@ const NONE: &[(InterfaceKind, &str)] = &[
 ///
 /// A type needs power and deploy interfaces, and boot interfaces where its deploy interfaces boot something.
 /// Everything else is `noop`, or absent, unless it is declared.
+///
+/// ```
+/// use farrier_conductor::HardwareType;
+///
+/// let strip = HardwareType::new("strip").power(["outlet"]).boot(["ipxe", "pxe"]).deploy(["direct"]);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HardwareType {
     name: String,

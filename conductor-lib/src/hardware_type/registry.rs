@@ -106,13 +106,17 @@ pub struct Hardware {
 }
 
 impl Hardware {
-    /// The interfaces that every operation on a node's machine needs.
-    pub(crate) fn that_control(&self, node: &Node) -> Result<Vec<&dyn Interface>, Unresolved> {
+    /// The interfaces that every operation on a node's machine needs, by their kinds.
+    pub(crate) fn that_control(
+        &self,
+        node: &Node,
+    ) -> Result<Vec<(InterfaceKind, &dyn Interface)>, Unresolved> {
         use InterfaceKind::{Boot, Management, Network, Power, Storage};
         let mut found = Vec::new();
         for kind in [Power, Management, Network, Storage, Boot] {
             let name = self.composition.resolve(node, kind)?;
-            found.extend(name.and_then(|name| self.interfaces.named(kind, name)));
+            let interface = name.and_then(|name| self.interfaces.named(kind, name));
+            found.extend(interface.map(|interface| (kind, interface)));
         }
         Ok(found)
     }

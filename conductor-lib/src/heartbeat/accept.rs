@@ -21,6 +21,18 @@ pub struct Refusal {
 /// Its address and its certificate are frozen until the next power action (lesson S42). Whether the node is worked
 /// on does not matter: what a heartbeat tells is never lost (lesson F40).
 ///
+/// ```
+/// use farrier_conductor::heartbeat::accept;
+/// use farrier_conductor::model::AgentSession;
+/// use farrier_protocol::heartbeat::Heartbeat;
+/// use time::OffsetDateTime;
+///
+/// let session = AgentSession { agent_secret_token: Some("s3cret".into()), ..AgentSession::default() };
+/// let of_another_boot = Heartbeat { agent_token: Some("guessed".into()), ..Heartbeat::default() };
+/// let refused = accept(&session, &of_another_boot, true, OffsetDateTime::now_utc()).unwrap_err();
+/// assert_eq!(refused.field, "agent_token");
+/// ```
+///
 /// # Errors
 ///
 /// [`Refusal`], when the heartbeat has no token of this session, comes from another address or with another

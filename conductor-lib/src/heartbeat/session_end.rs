@@ -21,6 +21,15 @@ pub enum SessionEnd {
 impl SessionEnd {
     /// What is still known afterwards.
     ///
+    /// ```
+    /// use farrier_conductor::heartbeat::SessionEnd;
+    /// use farrier_conductor::model::AgentSession;
+    ///
+    /// let session = AgentSession { agent_url: Some("https://192.0.2.20:9999".into()), ..AgentSession::default() };
+    /// // The agent that boots next may have another address, certificate and token.
+    /// assert_eq!(SessionEnd::PowerAction.after(&session), AgentSession::default());
+    /// ```
+    ///
     /// A token that is on the boot media outlives reboots, since the same media boots again; it ends with the
     /// operation. Nothing else outlives the memory of the agent: Ironic forgets to drop the service steps, which are
     /// dropped here like the others.

@@ -32,6 +32,36 @@ pub trait InBandPower: Send + Sync {
 ///
 /// Calls that change a machine never overlap: the conductor holds the node's lease around each. Its power state is
 /// read at any time.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use farrier_conductor::interfaces::{Interface, InterfaceError, PowerInterface};
+/// use farrier_conductor::model::{Node, PowerState};
+/// use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// /// One outlet of a power strip.
+/// #[derive(Default)]
+/// struct Outlet(AtomicBool);
+///
+/// impl Interface for Outlet {}
+///
+/// #[async_trait]
+/// impl PowerInterface for Outlet {
+///     async fn power_state(&self, _node: &Node) -> Result<PowerState, InterfaceError> {
+///         Ok(if self.0.load(Ordering::SeqCst) { PowerState::On } else { PowerState::Off })
+///     }
+///
+///     async fn power_on(&self, _node: &Node) -> Result<(), InterfaceError> {
+///         self.0.store(true, Ordering::SeqCst);
+///         Ok(())
+///     }
+///
+///     async fn power_off(&self, _node: &Node) -> Result<(), InterfaceError> {
+///         self.0.store(false, Ordering::SeqCst);
+///         Ok(())
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait PowerInterface: Interface {
     /// The power state as the machine tells it now.

@@ -18,6 +18,17 @@ use std::sync::Arc;
 /// that chooses none. The deploy interfaces `direct`, `custom-agent`, `bootc`, `ramdisk` and `autodetect`, the
 /// interfaces `agent` for inspection, RAID and rescue, `noop` and `no-console`, `no-inspect`, `no-raid`, `no-rescue`,
 /// `no-vendor`, `no-bios`, `no-firmware` are there already.
+///
+/// ```
+/// use farrier_conductor::interfaces::{BootInterface, PowerInterface};
+/// use farrier_conductor::{Drivers, HardwareType};
+///
+/// /// The drivers of a site whose machines have one kind of power and boot.
+/// fn drivers(power: impl PowerInterface + 'static, boot: impl BootInterface + 'static) -> Drivers {
+///     let strip = HardwareType::new("strip").power(["outlet"]).boot(["ipxe"]).deploy(["direct", "ramdisk"]);
+///     Drivers::default().power("outlet", power).boot("ipxe", boot).hardware_type(strip)
+/// }
+/// ```
 pub struct Drivers {
     interfaces: Interfaces,
     families: Registered,

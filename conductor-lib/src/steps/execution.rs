@@ -28,11 +28,11 @@ pub(super) async fn execute(
         let waits = reserved::execute(task, kind, reserved, step).await?;
         return Ok(waits.map_or(StepOutcome::Done, StepOutcome::Waits));
     }
-    task.hold().await?;
     let hardware = task.host.hardware();
     let runs_itself = hardware.that_runs(&step.id(), kind, &task.node).filter(|_| !step.in_band);
-    if let Some(interface) = runs_itself {
-        return Ok(match interface.execute_step(kind, &task.node, step).await? {
+    if let Some((of, interface)) = runs_itself {
+        let executes = interface.execute_step(kind, &task.node, step);
+        return Ok(match task.act(of, "execute_step", executes).await? {
             DriverStep::Done => StepOutcome::Done,
             DriverStep::Polls => {
                 task.node.plan_mut(kind).polling = true;

@@ -25,8 +25,9 @@ pub(super) async fn verify(task: &Task, deploy: &dyn DeployInterface, kind: Step
     let missing = if plan.disable_ramdisk { Missing::Refused } else { Missing::LeftOut };
     steps(task, deploy, kind, missing)?;
     for asked in &plan.requested {
-        if let Some(interface) = task.host.hardware().that_runs(&asked.id, kind, &task.node) {
-            interface.validate_step(&task.node, asked).await?;
+        if let Some((of, interface)) = task.host.hardware().that_runs(&asked.id, kind, &task.node) {
+            let validates = interface.validate_step(&task.node, asked);
+            task.act(of, "validate_step", validates).await?;
         }
     }
     Ok(())

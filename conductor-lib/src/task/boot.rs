@@ -8,12 +8,10 @@ use crate::error::Error;
 use crate::hardware_type::{Hardware, NodeBoot, Unresolved};
 use crate::interfaces::boot::BootCapability;
 use crate::interfaces::network::NetworkKind;
-use crate::interfaces::storage::StorageInterface;
 use crate::model::{InterfaceKind, Node, ProvisionState, RamdiskInstance};
 use crate::settings::Settings;
 use crate::task::change::BootTraceChange;
 use farrier_media::{KernelParameterError, KernelParameters};
-use std::sync::Arc;
 
 impl Task {
     /// Checks that the machine can be controlled, connected and booted, without touching it.
@@ -22,8 +20,8 @@ impl Task {
         self.check_reset()?;
         let hardware = self.host.hardware();
         hardware.composition.check_boot(&self.node)?;
-        for interface in hardware.that_control(&self.node)? {
-            interface.validate(&self.node).await?;
+        for (kind, interface) in hardware.that_control(&self.node)? {
+            self.act(kind, "validate", interface.validate(&self.node)).await?;
         }
         Ok(())
     }
@@ -31,18 +29,22 @@ impl Task {
     /// Checks that the machine can be switched, without touching it.
     pub async fn validate_power(&self) -> Result<(), Error> {
         self.check_reset()?;
-        Ok(self.host.hardware().power(&self.node)?.validate(&self.node).await?)
+        let power = self.host.hardware().power(&self.node)?;
+        self.act(InterfaceKind::Power, "validate", power.validate(&self.node)).await
     }
 
     /// Checks that the machine can boot the ramdisk for a rescue, and be reached by it, without touching it.
     pub(crate) async fn validate_rescue_boot(&self) -> Result<(), Error> {
-        self.boot().await?.boot.validate_rescue(&self.node).await?;
-        Ok(self.network().await?.validate_network(&self.node, NetworkKind::Rescuing).await?)
+        let (boot, network) = (self.boot()?, self.network()?);
+        self.act(InterfaceKind::Boot, "validate_rescue", boot.boot.validate_rescue(&self.node)).await?;
+        let validates = network.validate_network(&self.node, NetworkKind::Rescuing);
+        self.act(InterfaceKind::Network, "validate_network", validates).await
     }
 
     /// Forgets what the driver keeps about the machine.
     pub async fn forget_machine(&mut self) -> Result<(), Error> {
-        self.power().await?.forget(&self.node).await?;
+        let power = self.power()?;
+        self.act(InterfaceKind::Power, "forget", power.forget(&self.node)).await?;
         match self.host.hardware().console(&self.node) {
             Ok(console) => Ok(console.forget(&self.node).await?),
             // One that there is not keeps nothing.
@@ -81,7 +83,7 @@ impl Task {
     }
 
     async fn prepare_ramdisk_once(&mut self, parameters: KernelParameters) -> Result<(), Error> {
-        let boot = self.boot().await?;
+        let boot = self.boot()?;
         // Firmware that asks for its kernel line proves nothing, so what is told to it holds no token.
         let parameters = match boot.boot.extension().can_provide_config() && !is_asked(&boot) {
             true => self.with_token(parameters).await?,
@@ -90,7 +92,8 @@ impl Task {
                 parameters
             }
         };
-        boot.boot.prepare_ramdisk(boot.context(&self.node), &parameters).await?;
+        let prepares = boot.boot.prepare_ramdisk(boot.context(&self.node), &parameters);
+        self.act(InterfaceKind::Boot, "prepare_ramdisk", prepares).await?;
         self.renew_boot_trace(&boot);
         self.host.forget_diagnosis();
         if is_asked(&boot) {
@@ -139,8 +142,9 @@ impl Task {
     pub async fn clean_up_ramdisk(&mut self) -> Result<(), Error> {
         self.node.driver_internal_info.ramdisk_parameters = None;
         self.node.driver_internal_info.instance_waits_for_agent = false;
-        if let Some(boot) = self.boot_if_any().await? {
-            boot.boot.clean_up_ramdisk(boot.context(&self.node)).await?;
+        if let Some(boot) = self.boot_if_any()? {
+            let cleans_up = boot.boot.clean_up_ramdisk(boot.context(&self.node));
+            self.act(InterfaceKind::Boot, "clean_up_ramdisk", cleans_up).await?;
         }
         self.node.driver_internal_info.boot_fallback = None;
         Ok(())
@@ -168,7 +172,7 @@ impl Task {
         let runs = self.session.agent_url.is_some()
             && self.node.provision_state == ProvisionState::Deploying
             && !self.is_switched_by_agent()?;
-        Ok(runs && self.boot().await?.boot.extension().runs_from_medium())
+        Ok(runs && self.boot()?.boot.extension().runs_from_medium())
     }
 
     /// Prepares the instance where that has waited for the end of the agent, as its machine is about to start.
@@ -184,15 +188,18 @@ impl Task {
             self.clean_up_ramdisk().await?;
         }
         self.node.driver_internal_info.ramdisk_parameters = None;
-        let boot = self.boot().await?;
+        let boot = self.boot()?;
         self.boot_trace = BootTraceChange::End;
         if !self.host.hardware().composition.boots_ramdisk(&self.node)? {
-            return Ok(boot.boot.prepare_instance(boot.context(&self.node)).await?);
+            let prepares = boot.boot.prepare_instance(boot.context(&self.node));
+            return self.act(InterfaceKind::Boot, "prepare_instance", prepares).await;
         }
         let instance = RamdiskInstance::read(&self.node)?;
         let config_drive = self.config_drive().await?;
         let context = boot.context(&self.node);
-        boot.boot.extension().prepare_ramdisk_instance(context, &instance, config_drive.as_deref()).await?;
+        let prepares =
+            boot.boot.extension().prepare_ramdisk_instance(context, &instance, config_drive.as_deref());
+        self.act(InterfaceKind::Boot, "prepare_ramdisk_instance", prepares).await?;
         self.renew_boot_trace(&boot);
         if is_asked(&boot) {
             self.node.driver_internal_info.netboots_instance = true;
@@ -208,8 +215,11 @@ impl Task {
     /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Host`].
     pub async fn clean_up_instance(&mut self) -> Result<(), Error> {
         self.node.driver_internal_info.netboots_instance = false;
-        match self.boot_if_any().await? {
-            Some(boot) => Ok(boot.boot.clean_up_instance(boot.context(&self.node)).await?),
+        match self.boot_if_any()? {
+            Some(boot) => {
+                let cleans_up = boot.boot.clean_up_instance(boot.context(&self.node));
+                self.act(InterfaceKind::Boot, "clean_up_instance", cleans_up).await
+            }
             None => Ok(()),
         }
     }
@@ -220,7 +230,8 @@ impl Task {
     ///
     /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Host`].
     pub async fn attach_volumes(&mut self) -> Result<(), Error> {
-        Ok(self.storage().await?.attach_volumes(&self.node).await?)
+        let storage = self.host.hardware().storage(&self.node)?;
+        self.act(InterfaceKind::Storage, "attach_volumes", storage.attach_volumes(&self.node)).await
     }
 
     /// Detaches the node's volumes; nothing happens where they are detached.
@@ -229,7 +240,8 @@ impl Task {
     ///
     /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Host`].
     pub async fn detach_volumes(&mut self) -> Result<(), Error> {
-        Ok(self.storage().await?.detach_volumes(&self.node).await?)
+        let storage = self.host.hardware().storage(&self.node)?;
+        self.act(InterfaceKind::Storage, "detach_volumes", storage.detach_volumes(&self.node)).await
     }
 
     /// Has the next save end what is known of an earlier boot.
@@ -238,19 +250,13 @@ impl Task {
         self.boot_trace = if is_asked(boot) { BootTraceChange::Begin } else { BootTraceChange::End };
     }
 
-    async fn storage(&self) -> Result<Arc<dyn StorageInterface>, Error> {
-        self.hold().await?;
-        Ok(self.host.hardware().storage(&self.node)?)
-    }
-
-    async fn boot(&self) -> Result<NodeBoot, Error> {
+    fn boot(&self) -> Result<NodeBoot, Error> {
         let hardware_type = self.node.driver.clone();
         let none = Unresolved::None { kind: InterfaceKind::Boot, hardware_type };
-        Ok(self.boot_if_any().await?.ok_or(none)?)
+        Ok(self.boot_if_any()?.ok_or(none)?)
     }
 
-    async fn boot_if_any(&self) -> Result<Option<NodeBoot>, Error> {
-        self.hold().await?;
+    fn boot_if_any(&self) -> Result<Option<NodeBoot>, Error> {
         Ok(self.host.hardware().boot(&self.node)?)
     }
 }

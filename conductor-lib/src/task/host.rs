@@ -31,12 +31,15 @@ pub trait Host: Send + Sync + 'static {
     /// Records what happened unless the operation has such an event already.
     fn emit_once(&self, kind: EventKind);
 
-    /// Makes sure that the lease lasts for a while yet, before something is done outside of the record.
+    /// Has the conductor's records confirm the lease, before something is done outside of the record.
     ///
     /// # Errors
     ///
     /// The lease is lost: another conductor works on the node.
     async fn hold(&self) -> Result<(), Error>;
+
+    /// Waits until the lease is known to be lost. Who acts on the machine ends then.
+    async fn lost(&self) -> Error;
 
     /// Stores what changed of the node and its agent.
     ///

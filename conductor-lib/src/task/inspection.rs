@@ -67,14 +67,16 @@ impl Task {
             let none = Unresolved::None { kind: InterfaceKind::Boot, hardware_type };
             return if is_required { Err(none.into()) } else { Ok(false) };
         };
-        match boot.boot.validate_inspection(&self.node).await {
+        let validates = boot.boot.validate_inspection(&self.node);
+        match self.act(InterfaceKind::Boot, "validate_inspection", validates).await {
             Ok(()) => {
-                let network = self.network().await?;
-                network.validate_network(&self.node, NetworkKind::Inspection).await?;
+                let network = self.network()?;
+                let validates = network.validate_network(&self.node, NetworkKind::Inspection);
+                self.act(InterfaceKind::Network, "validate_network", validates).await?;
                 Ok(true)
             }
-            Err(InterfaceError::Unsupported { .. }) if !is_required => Ok(false),
-            Err(error) => Err(error.into()),
+            Err(Error::Interface(InterfaceError::Unsupported { .. })) if !is_required => Ok(false),
+            Err(error) => Err(error),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A task: a node under its lease, with the means to change it.
 
+pub mod act;
 pub mod agent_steps;
 mod boot;
 mod boot_fallback;
@@ -59,7 +60,8 @@ enum Unsaved {
 }
 
 impl<H: Host> Task<H> {
-    /// A task of a node as its record is, with what is known of its agent.
+    /// A task of a node as its record is, with what is known of its agent. Tests have one by
+    /// [`testing::task`](crate::testing::task), whose host is in memory.
     pub fn new(node: Node, session: AgentSession, host: H) -> Self {
         Self {
             node,

@@ -2,9 +2,11 @@
 //! lease lasts while it is done.
 
 use super::Task;
+use super::act::{Call, act};
 use crate::error::Error;
 use crate::interfaces::base::InterfaceError;
 use crate::interfaces::network::{NetworkInterface, NetworkKind};
+use crate::model::InterfaceKind::{self, Network};
 use crate::model::{BootDevice, PowerState};
 use std::sync::Arc;
 
@@ -21,6 +23,18 @@ pub enum NetworkChange {
     UnconfigureTenant,
 }
 
+impl NetworkChange {
+    /// The method of the network interface.
+    fn method(self) -> &'static str {
+        match self {
+            Self::Add(_) => "add_network",
+            Self::Remove(_) => "remove_network",
+            Self::ConfigureTenant => "configure_tenant_networks",
+            Self::UnconfigureTenant => "unconfigure_tenant_networks",
+        }
+    }
+}
+
 impl Task {
     /// Changes the networks of the machine, in this order; what is noted in its ports counts once saved. A machine that
     /// is off, and whose cards need it to be on meanwhile, is powered on for that, and off again.
@@ -29,7 +43,7 @@ impl Task {
     ///
     /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Host`].
     pub async fn change_networks(&mut self, changes: &[NetworkChange]) -> Result<(), Error> {
-        let network = self.network().await?;
+        let network = self.network()?;
         self.read_port_groups().await?;
         if changes.is_empty() || !network.need_power_on(&self.node) {
             return self.apply(&*network, changes).await;
@@ -88,11 +102,11 @@ impl Task {
     /// Detaches the virtual interfaces of an instance that ends (section 1.13), which counts once saved. It ends whether
     /// or not that can be done: what went wrong is in the log.
     pub async fn detach_vifs(&mut self) {
-        let failed = match self.network().await {
-            Ok(network) => match network.vif_list(&self.node).await {
+        let failed = match self.network() {
+            Ok(network) => match self.act(Network, "vif_list", network.vif_list(&self.node)).await {
                 Ok(vifs) => self.detach(&*network, &vifs).await,
-                Err(InterfaceError::Unsupported { .. }) => Ok(()),
-                Err(error) => Err(error.into()),
+                Err(Error::Interface(InterfaceError::Unsupported { .. })) => Ok(()),
+                Err(error) => Err(error),
             },
             Err(error) => Err(error),
         };
@@ -104,8 +118,10 @@ impl Task {
     async fn detach(&mut self, network: &dyn NetworkInterface, vifs: &[String]) -> Result<(), Error> {
         let mut outcome = Ok(());
         for vif in vifs {
-            self.hold().await?;
-            outcome = outcome.and(network.vif_detach(&mut self.node, vif).await.map_err(Error::from));
+            let (call, limit) =
+                (Call::of(&self.node, Network, "vif_detach"), self.settings().interface_timeout);
+            let detaches = network.vif_detach(&mut self.node, vif);
+            outcome = outcome.and(act(&self.host, call, limit, detaches).await);
         }
         outcome
     }
@@ -116,14 +132,18 @@ impl Task {
         changes: &[NetworkChange],
     ) -> Result<(), Error> {
         for change in changes {
-            self.hold().await?;
+            let (call, limit) =
+                (Call::of(&self.node, Network, change.method()), self.settings().interface_timeout);
             let node = &mut self.node;
-            match change {
-                NetworkChange::Add(kind) => network.add_network(node, *kind).await?,
-                NetworkChange::Remove(kind) => network.remove_network(node, *kind).await?,
-                NetworkChange::ConfigureTenant => network.configure_tenant_networks(node).await?,
-                NetworkChange::UnconfigureTenant => network.unconfigure_tenant_networks(node).await?,
-            }
+            let changes = async {
+                match change {
+                    NetworkChange::Add(kind) => network.add_network(node, *kind).await,
+                    NetworkChange::Remove(kind) => network.remove_network(node, *kind).await,
+                    NetworkChange::ConfigureTenant => network.configure_tenant_networks(node).await,
+                    NetworkChange::UnconfigureTenant => network.unconfigure_tenant_networks(node).await,
+                }
+            };
+            act(&self.host, call, limit, changes).await?;
         }
         Ok(())
     }
@@ -146,7 +166,8 @@ impl Task {
         if !management.get_supported_boot_devices(&self.node).contains(&BootDevice::Bios) {
             return Ok(());
         }
-        Ok(management.set_boot_device(&self.node, BootDevice::Bios, false).await?)
+        let sets = management.set_boot_device(&self.node, BootDevice::Bios, false);
+        self.act(InterfaceKind::Management, "set_boot_device", sets).await
     }
 
     async fn power_off_after_network(&mut self) -> Result<(), Error> {
@@ -158,8 +179,7 @@ impl Task {
         self.save().await
     }
 
-    pub(super) async fn network(&self) -> Result<Arc<dyn NetworkInterface>, Error> {
-        self.hold().await?;
+    pub(super) fn network(&self) -> Result<Arc<dyn NetworkInterface>, Error> {
         Ok(self.host.hardware().network(&self.node)?)
     }
 }

@@ -2,6 +2,7 @@
 //! done.
 
 use super::Task;
+use super::act::{Call, act};
 use crate::error::Error;
 use crate::heartbeat::SessionEnd;
 use crate::interfaces::InterfaceError;
@@ -10,18 +11,12 @@ use crate::model::{InterfaceKind, PowerAction, PowerState};
 use crate::task::power_reading::power_state;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
-/// A machine did not follow in time.
+/// The system of a machine did not shut down in time.
 #[derive(Debug, thiserror::Error)]
-enum TooLate {
-    /// Its driver hangs.
-    #[error("driver {driver:?} did not carry out {action:?} within {} s; look at the machine's BMC", .limit.as_secs_f64())]
-    Driver { driver: String, action: &'static str, limit: Duration },
-    /// Its system does not shut down.
-    #[error("the machine's system did not shut down within {} s; power it off hard, or look at its console", .0.as_secs_f64())]
-    System(Duration),
-}
+#[error("the machine's system did not shut down within {} s; power it off hard, or look at its console", .0.as_secs_f64())]
+struct StaysOn(Duration);
 
 impl Task {
     /// The power state as the machine tells it now.
@@ -40,7 +35,7 @@ impl Task {
     ///
     /// [`Error::Unresolved`], [`Error::Host`].
     pub(crate) async fn sees_power(&self) -> Result<bool, Error> {
-        Ok(self.power().await?.supports_power_sync(&self.node))
+        Ok(self.power()?.supports_power_sync(&self.node))
     }
 
     /// How long an action that was ordered may take.
@@ -86,14 +81,14 @@ impl Task {
 
     /// As [`Self::power_on`], within another time.
     pub async fn power_on_within(&mut self, limit: Duration) -> Result<(), Error> {
-        let power = self.power().await?;
+        let power = self.power()?;
         if let Some(in_band) = power.in_band() {
             return self.power_on_in_band(in_band, limit).await;
         }
         self.prepare_waiting_instance().await?;
         match std::mem::take(&mut self.resets_when_on) {
-            true => self.within(limit, PowerAction::Reboot, power.reset(&self.node)).await?,
-            false => self.within(limit, PowerAction::On, power.power_on(&self.node)).await?,
+            true => self.within(limit, "reset", power.reset(&self.node)).await?,
+            false => self.within(limit, "power_on", power.power_on(&self.node)).await?,
         }
         self.node.power_state = Some(PowerState::On);
         Ok(())
@@ -101,7 +96,7 @@ impl Task {
 
     /// As [`Self::power_off`], within another time.
     pub async fn power_off_within(&mut self, limit: Duration) -> Result<(), Error> {
-        let power = self.power().await?;
+        let power = self.power()?;
         if power.in_band().is_some() {
             return self.stay_on().await;
         }
@@ -109,7 +104,7 @@ impl Task {
         if self.node.disable_power_off {
             return self.postpone_power_off().await;
         }
-        self.within(limit, PowerAction::Off, power.power_off(&self.node)).await?;
+        self.within(limit, "power_off", power.power_off(&self.node)).await?;
         self.forget_last_heartbeat().await?;
         self.node.power_state = Some(PowerState::Off);
         Ok(())
@@ -125,7 +120,7 @@ impl Task {
 
     /// As [`Self::reboot`], within another time, which off and on have each.
     pub async fn reboot_within(&mut self, limit: Duration) -> Result<(), Error> {
-        let power = self.power().await?;
+        let power = self.power()?;
         if let Some(in_band) = power.in_band() {
             return self.reboot_in_band(in_band, limit).await;
         }
@@ -135,17 +130,17 @@ impl Task {
         match self.node.disable_power_off {
             true => {
                 self.prepare_waiting_instance().await?;
-                self.within(limit, PowerAction::Reboot, power.reset(&self.node)).await?;
+                self.within(limit, "reset", power.reset(&self.node)).await?;
                 self.forget_last_heartbeat().await?;
             }
             // What has to be done while the machine is off.
             false if is_split => {
-                self.within(limit, PowerAction::Reboot, power.power_off(&self.node)).await?;
+                self.within(limit, "power_off", power.power_off(&self.node)).await?;
                 self.forget_last_heartbeat().await?;
                 self.prepare_waiting_instance().await?;
-                self.within(limit, PowerAction::Reboot, power.power_on(&self.node)).await?;
+                self.within(limit, "power_on", power.power_on(&self.node)).await?;
             }
-            false => self.within(limit * 2, PowerAction::Reboot, power.reboot(&self.node)).await?,
+            false => self.within(limit * 2, "reboot", power.reboot(&self.node)).await?,
         }
         self.node.power_state = Some(PowerState::On);
         Ok(())
@@ -159,10 +154,10 @@ impl Task {
     /// [`Error::Unresolved`], [`Error::Interface`], also when it stays on, [`Error::Host`].
     pub async fn soft_power_off(&mut self, limit: Duration) -> Result<(), Error> {
         self.forget_agent().await?;
-        let (power, deadline) = (self.power().await?, Instant::now() + limit);
-        self.within(limit, PowerAction::SoftOff, power.soft_power_off(&self.node)).await?;
+        let (power, deadline) = (self.power()?, Instant::now() + limit);
+        self.within(limit, "soft_power_off", power.soft_power_off(&self.node)).await?;
         if !self.goes_off(deadline).await? {
-            return Err(InterfaceError::driver(TooLate::System(limit)).into());
+            return Err(InterfaceError::driver(StaysOn(limit)).into());
         }
         self.forget_last_heartbeat().await?;
         self.node.power_state = Some(PowerState::Off);
@@ -230,16 +225,13 @@ impl Task {
     async fn within(
         &self,
         limit: Duration,
-        action: PowerAction,
-        act: impl Future<Output = Result<(), InterfaceError>>,
+        method: &'static str,
+        work: impl Future<Output = Result<(), InterfaceError>>,
     ) -> Result<(), Error> {
-        let too_late =
-            |_| TooLate::Driver { driver: self.node.driver.clone(), action: action.as_str(), limit };
-        Ok(timeout(limit, act).await.map_err(|elapsed| InterfaceError::driver(too_late(elapsed)))??)
+        act(&self.host, Call::of(&self.node, InterfaceKind::Power, method), limit, work).await
     }
 
-    pub(super) async fn power(&self) -> Result<Arc<dyn PowerInterface>, Error> {
-        self.hold().await?;
+    pub(super) fn power(&self) -> Result<Arc<dyn PowerInterface>, Error> {
         Ok(self.host.hardware().power(&self.node)?)
     }
 

@@ -9,7 +9,7 @@ use farrier_conductor::model::{InterfaceKind, Node, PowerState};
 use serde_json::json;
 use std::sync::Arc;
 
-/// The order to reboot. It has its name from the image that the machine is to run then.
+/// The order to reboot. Its name comes from the image that runs next.
 const REBOOT: &str = "standby.run_image";
 
 /// Has agents reboot their machines.
@@ -58,7 +58,7 @@ impl Interface for AgentPower {
 
 #[async_trait]
 impl PowerInterface for AgentPower {
-    /// A machine whose agent is alive is on; of any other nobody knows.
+    /// A machine whose agent is alive is on; the state of any other is unknown.
     async fn power_state(&self, node: &Node) -> Result<PowerState, InterfaceError> {
         self.check_alive(node).await.map(|()| PowerState::On)
     }

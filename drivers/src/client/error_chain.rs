@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-/// An error with what is below it; the URL is told elsewhere.
+/// An error with what is below it; the URL is named elsewhere.
 pub(crate) fn chain(error: &reqwest::Error) -> String {
     let mut source = error.source();
     let mut texts = Vec::new();

@@ -20,7 +20,7 @@ pub struct RateLimit {
     pub burst: u32,
     /// Back-off after the first request without an answer.
     pub first_backoff: Duration,
-    /// Longest back-off, after many requests without an answer.
+    /// The longest back-off.
     pub longest_backoff: Duration,
 }
 

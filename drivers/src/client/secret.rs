@@ -24,7 +24,7 @@ impl Secret {
         &self.0
     }
 
-    /// A text of somebody else without the secret, should it hold it.
+    /// A foreign text with the secret masked.
     pub fn taken_out_of(&self, text: &str) -> String {
         match self.0.len() < SHORTEST {
             true => text.to_owned(),

@@ -1,7 +1,7 @@
 //! The DHCP provider `dnsmasq`: a file for each node with its options, and one for each of its cards with the tag that
 //! they are sent to.
 //!
-//! dnsmasq reads them when it begins, so its owner is asked after each change to restart it. It could be ordered to read
+//! dnsmasq reads them when it starts, so its owner restarts it after each change. It could read
 //! them again, or watch them; but what 2.90 does then, once it has used an entry of a host, is to crash. A file is
 //! written beside its place and moved there, so none is read half.
 
@@ -30,7 +30,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Those of a dnsmasq of our own, in a folder.
+    /// Those of our dnsmasq, in a folder.
     pub fn below(folder: &Path) -> Self {
         let [hosts, options, leases, process] =
             ["hosts", "options", "leases", "process"].map(|name| folder.join(name));
@@ -38,7 +38,7 @@ impl Places {
     }
 }
 
-/// What was told to a dnsmasq cannot be changed.
+/// The files of a dnsmasq cannot be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum DnsmasqError {
     /// A file cannot be written or removed.
@@ -60,7 +60,7 @@ impl From<DnsmasqError> for InterfaceError {
     }
 }
 
-/// A dnsmasq that is told by files.
+/// A dnsmasq that reads its options from files.
 #[derive(Debug)]
 pub struct Dnsmasq {
     places: Places,
@@ -68,7 +68,7 @@ pub struct Dnsmasq {
 }
 
 impl Dnsmasq {
-    /// One that looks there, and whose owner is told when something has changed.
+    /// One with files there, whose owner is notified of changes.
     pub fn new(places: Places, changed: Arc<Notify>) -> Self {
         Self { places, changed }
     }

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 /// How many machines may be asking at a time for their cards to be known.
 const TRANSACTIONS: usize = 256;
 
-/// Stands in a lease file for the name of a machine that tells none.
+/// The entry of a lease file for a machine without a name.
 const NAMELESS: &str = "*";
 
 /// An address that a machine has.
@@ -48,15 +48,15 @@ fn of_client(identity: &str) -> Option<MacAddress> {
     identity.get(at..)?.parse().ok()
 }
 
-/// The log of a dnsmasq that tells all it knows (`log-dhcp`), read line by line.
+/// The detailed log of a dnsmasq (`log-dhcp`), read line by line.
 #[derive(Debug, Default)]
 pub struct Log {
-    /// The cards of the last transactions by IPv6, by their numbers. The line with an address tells only a client.
+    /// The cards of the last transactions by IPv6, by their numbers. The line with an address names only a client.
     cards: VecDeque<(String, MacAddress)>,
 }
 
 impl Log {
-    /// The lease that a line tells of: `… DHCPACK(br0) 192.0.2.50 52:54:00:00:00:01 name`, and by IPv6
+    /// The lease in a line: `… DHCPACK(br0) 192.0.2.50 52:54:00:00:00:01 name`, and by IPv6
     /// `… 1234 client MAC address: 52:54:00:00:00:01` before `… 1234 DHCPREPLY(br0) 2001:db8::50 00:04:52:…`.
     pub fn lease(&mut self, line: &str) -> Option<Lease> {
         if let Some((before, card)) = line.split_once(" client MAC address: ") {
@@ -80,7 +80,7 @@ impl Log {
     }
 }
 
-/// The number of a transaction, which is the last word before what a line tells.
+/// The number of a transaction, which is the last word before the text of a line.
 fn number(before: &str) -> &str {
     before.rsplit(' ').next().unwrap_or_default()
 }

@@ -110,7 +110,7 @@ fn vifs<'a>(ports: impl Iterator<Item = &'a Port>) -> BTreeSet<&'a str> {
     ports.filter_map(Port::current_vif).collect()
 }
 
-/// The options of firmware that a port has, as their end is told.
+/// The boot options of a port.
 fn ended(port: &Vif) -> Vec<Value> {
     let options = port.field("extra_dhcp_opts").as_array().into_iter().flatten();
     let of_firmware = options.filter(|option| {

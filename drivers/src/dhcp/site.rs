@@ -1,4 +1,4 @@
-//! The configuration of a dnsmasq of our own: it gives addresses, or only tells what to boot beside a DHCP server of the
+//! The configuration of our dnsmasq: it assigns addresses, or only adds boot options beside a DHCP server of the
 //! site that gives them (proxy-DHCP).
 
 use super::dnsmasq::Places;
@@ -69,14 +69,14 @@ impl FromStr for Range {
     }
 }
 
-/// What a dnsmasq of our own serves.
+/// The network that our dnsmasq serves.
 #[derive(Debug, Clone)]
 pub struct Site {
     /// The network interface that it serves.
     pub interface: String,
     /// The addresses.
     pub ranges: Vec<Range>,
-    /// The way to other networks, where machines are to have one.
+    /// The router for machines, if there is one.
     pub router: Option<IpAddr>,
     /// Where TFTP is served.
     pub tftp: IpAddr,

@@ -1,4 +1,4 @@
-//! A console that nobody is at.
+//! A console without a machine.
 
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{ConsoleAccess, ConsoleInterface, Interface, InterfaceError};

@@ -1,4 +1,4 @@
-//! What machines that are not there were told.
+//! The orders to fake machines.
 
 use farrier_conductor::interfaces::BootDeviceSetting;
 use farrier_conductor::model::{BootDevice, BootMode, Node, PowerState};
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
-/// What one of them was told.
+/// The orders to one of them.
 #[derive(Debug, Clone)]
 pub(super) struct Machine {
     pub(super) power: PowerState,
@@ -22,12 +22,12 @@ pub(super) struct Machine {
 pub(super) struct Machines(Arc<Mutex<HashMap<Uuid, Machine>>>);
 
 impl Machines {
-    /// That of a node, as it is now. One that was told nothing yet has the power that the record has.
+    /// That of a node, as it is now. One without orders has the power state of the record.
     pub(super) fn of(&self, node: &Node) -> Machine {
         self.all().get(&node.uuid).cloned().unwrap_or_else(|| initial(node))
     }
 
-    /// Tells that of a node something.
+    /// Records an order to that of a node.
     pub(super) fn update(&self, node: &Node, change: impl FnOnce(&mut Machine)) {
         change(self.all().entry(node.uuid).or_insert_with(|| initial(node)));
     }

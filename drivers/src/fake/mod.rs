@@ -1,4 +1,4 @@
-//! Hardware that is not there: its interfaces succeed at once, and remember what they were told while the conductor
+//! Fake hardware: its interfaces succeed at once, and remember their orders while the conductor
 //! runs. Clients and the states of nodes are tried out with it, without a machine (Ironic's `fake-hardware`).
 //!
 //! [`with_fake_hardware`] adds the hardware type to a conductor. No agent ever runs on its machines: a deployment is one

@@ -1,4 +1,4 @@
-//! Rescues nobody.
+//! A rescue without a machine.
 
 use async_trait::async_trait;
 use farrier_conductor::in_band::RescueInterface;

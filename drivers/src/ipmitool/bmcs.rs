@@ -24,7 +24,7 @@ const MOST: usize = 4096;
 /// How often a command is given that fails since the BMC was busy the last time.
 const MOST_ATTEMPTS: u32 = 4;
 
-/// What tells who made a BMC, and how often a BMC is asked that does not say so.
+/// The source of the vendor of a BMC, and the number of requests to a BMC without an answer.
 const MAKER: &[&str] = &["mc", "info"];
 const QUESTIONS_FOR_MAKER: u32 = 2;
 
@@ -47,7 +47,7 @@ pub struct IpmiSettings {
     pub cipher_suites: Vec<u8>,
     /// How long the power may take to change; shorter than the conductor's time for a power action.
     pub power_wait: Duration,
-    /// After how long a BMC is told again what it has not done.
+    /// The pause before an unfinished order is repeated.
     pub power_retry: Duration,
     /// How long a password that was refused again is not tried any more.
     pub credentials_pause: Duration,
@@ -160,7 +160,7 @@ impl Bmcs {
 }
 
 impl Bmc {
-    /// Has the BMC carry out a command, and tells what ipmitool says. Where that fails it is given again for a while: one answer
+    /// Runs a command on the BMC, and returns the output of ipmitool. Where that fails it is given again for a while: one answer
     /// that is lost decides nothing.
     ///
     /// # Errors
@@ -244,7 +244,7 @@ impl Bmc {
     ///
     /// # Errors
     ///
-    /// [`IpmiError`], also where it names nobody.
+    /// [`IpmiError`], also without a vendor.
     pub(super) async fn manufacturer(&self) -> Result<String, IpmiError> {
         let said = self.run(MAKER).await?;
         let named = said.lines().find_map(|line| line.strip_prefix("Manufacturer Name"));
@@ -253,7 +253,7 @@ impl Bmc {
         Ok(name.ok_or_else(|| self.nonsense(MAKER, &said))?.to_owned())
     }
 
-    /// Begins a command that goes on, with the file of the password, which it needs at its beginning.
+    /// Starts a long-running command with the file of the password, which it needs at its start.
     ///
     /// # Errors
     ///
@@ -299,7 +299,7 @@ impl Bmc {
         change(self.bmcs.known().entry(self.connection.clone()).or_default());
     }
 
-    /// Takes note of a refused password, and tells whether it may be tried again.
+    /// Records a rejected password; true if it may be retried.
     fn refuse(&self, reason: &str) -> May {
         let settings = self.bmcs.settings();
         let pauses = Pauses { again: settings.refusal_pause, rest: settings.credentials_pause };

@@ -1,6 +1,6 @@
 //! The event log of a BMC (SEL), as ipmitool lists it.
 //!
-//! The clock of the BMC is read first: many of them are wrong, and times are told by the conductor's.
+//! The clock of the BMC is read first: many of them are wrong, and the conductor's clock sets the times.
 
 use super::bmcs::Bmc;
 use super::error::IpmiError;

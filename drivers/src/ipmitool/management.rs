@@ -14,7 +14,7 @@ use farrier_conductor::interfaces::{
 use farrier_conductor::model::{BootDevice, BootMode, InterfaceKind, LogEntry, Node};
 use time::OffsetDateTime;
 
-/// Devices, with ipmitool's names, their number in the boot flags, and how the parameter is told.
+/// Devices, with ipmitool's names, their number in the boot flags, and their text in the parameter.
 const DEVICES: &[(BootDevice, &str, u8, &str)] = &[
     (BootDevice::Pxe, "pxe", 0x04, "Force PXE"),
     (BootDevice::Disk, "disk", 0x08, "Force Boot from default Hard-Drive"),

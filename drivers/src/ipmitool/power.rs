@@ -23,7 +23,7 @@ impl IpmiPower {
         Self { bmcs }
     }
 
-    /// Orders a machine on or off until it is. The rate limit of its BMC is the pause between two readings; one that fails, and
+    /// Repeats a power order until the machine is on or off. The rate limit of its BMC is the pause between two readings; one that fails, and
     /// an order that is refused, decide nothing while there is time: what counts is what the machine says next.
     async fn drive(&self, node: &Node, wanted: PowerState) -> Result<(), InterfaceError> {
         let (bmc, settings) = (self.bmcs.bmc(node)?, self.bmcs.settings());

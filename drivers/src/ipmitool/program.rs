@@ -1,6 +1,6 @@
 //! Runs ipmitool: one process for each command, never through a shell, with a deadline.
 //!
-//! The password is in a file that nobody else may read and that goes with the process; the key is in the environment.
+//! The password is in a private file that is deleted with the process; the key is in the environment.
 //! Neither is ever an argument, which every user of the host can see. What a conductor that was killed left of such files
 //! goes when the next one starts.
 
@@ -20,7 +20,7 @@ use tokio::time::timeout;
 /// Longest text of ipmitool in an error, in characters.
 const LONGEST: usize = 300;
 
-/// Longest output that is looked at, in bytes.
+/// Longest output that is read, in bytes.
 const MOST_BYTES: usize = 1 << 20;
 
 /// Lines that ipmitool always says, and that explain nothing.
@@ -87,7 +87,7 @@ const NO_SUCH_SUITE: &[&str] = &[
 ];
 
 /// Commands that are not asked to say more: they would tell of each entry in many lines, and leave the time of day out
-/// (ipmitool 1.8.19). A wrong password is told apart by a command before them.
+/// (ipmitool 1.8.19). A command before them detects a wrong password.
 const BRIEF: &[&str] = &["sel", "list"];
 
 /// How a command ended.
@@ -170,7 +170,7 @@ pub(super) async fn run(
     }
 }
 
-/// Begins a command that goes on, with its input and output, and the file of the password, which it reads at its
+/// Starts a long-running command, with its input and output, and the file of the password, which it reads at its
 /// beginning.
 ///
 /// # Errors

@@ -16,7 +16,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Goes on with the log at `path`, of which each file has at most `limit` bytes. Consoles may tell secrets, so nobody
+    /// Continues the log at `path`, of which each file has at most `limit` bytes. Consoles may show secrets, so no one
     /// else can read it.
     ///
     /// # Errors

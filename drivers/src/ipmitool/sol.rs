@@ -20,7 +20,7 @@ const ACTIVATE: &[&str] = &["sol", "activate"];
 /// Most things that wait to be typed.
 const TYPED_AHEAD: usize = 64;
 
-/// How long ipmitool may take to leave: it tells the BMC, which keeps one console for one.
+/// The time for ipmitool to exit: it releases the console, which a BMC gives to one client.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// Most bytes that are kept of what it says of itself.
@@ -78,7 +78,7 @@ impl Console {
     }
 }
 
-/// Keeps a console open until nobody types any more.
+/// Keeps a console open until the input ends.
 async fn keep(bmc: Bmc, mut log: Ring, reopening: Reopening, mut typing: Receiver<Vec<u8>>) {
     let (mut failures, label) = (0, bmc.connection.label());
     loop {
@@ -102,7 +102,7 @@ async fn keep(bmc: Bmc, mut log: Ring, reopening: Reopening, mut typing: Receive
     }
 }
 
-/// Waits until nobody types any more. What is typed meanwhile is lost, as at a machine that is off.
+/// Waits until the input ends. What is typed meanwhile is lost, as at a machine that is off.
 async fn nobody_types(typing: &mut Receiver<Vec<u8>>) {
     while typing.recv().await.is_some() {}
 }
@@ -119,7 +119,7 @@ fn write(log: &mut Ring, bytes: &[u8]) {
     }
 }
 
-/// Runs ipmitool once, and tells why it ended; nothing where it was to end.
+/// Runs ipmitool once, and returns the reason of its end; nothing for a requested end.
 async fn run(bmc: &Bmc, log: &mut Ring, typing: &mut Receiver<Vec<u8>>) -> Option<String> {
     let (mut child, _password) = match bmc.begin(ACTIVATE) {
         Ok(begun) => begun,

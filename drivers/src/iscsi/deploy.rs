@@ -28,7 +28,7 @@ use tokio::runtime::Handle;
 
 /// The step by which the image is written.
 const WRITE_IMAGE: &str = "write_image";
-/// The record of what is exported, for the conductor that takes over should this one stop.
+/// The record of the export, for a conductor that takes over.
 const EXPORT: &str = "iscsi_target";
 /// The note of what the partitions are known by (section 5.6).
 const UUIDS: &str = "deployment_uuids";
@@ -39,7 +39,7 @@ pub struct IscsiDeploy {
     initiators: Initiators,
 }
 
-/// Stops what a thread does when nobody waits for it any more.
+/// Stops a thread when no task waits for it any more.
 struct Cancels(CancelHandle);
 
 impl Drop for Cancels {
@@ -96,7 +96,7 @@ impl IscsiDeploy {
         note(task, UUIDS, Some(uuids)).await
     }
 
-    /// Logs in, writes and logs out on a thread of its own, for as long as somebody waits for that.
+    /// Logs in, writes and logs out on a separate thread, as long as a task waits for it.
     async fn write(
         &self,
         task: &Task,

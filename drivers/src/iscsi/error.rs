@@ -17,7 +17,7 @@ pub enum IscsiError {
         /// What has it, as Debian calls it.
         packages: &'static str,
     },
-    /// Nobody could log in.
+    /// The login failed.
     #[error(
         "no login to {target} at {portal}: {reason}; look whether this host reaches that port of the machine"
     )]

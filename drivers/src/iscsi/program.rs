@@ -1,5 +1,5 @@
 //! The programs of initiators, started as children that end with the thread which started them. What they say goes to
-//! files that nobody else reads.
+//! private files.
 
 use super::error::IscsiError;
 use farrier_linux::process::{Companion, accompany_with};
@@ -122,7 +122,7 @@ impl Running {
         fs::read_to_string(&self.messages).unwrap_or_default()
     }
 
-    /// The beginning of that on one line, as an error tells it.
+    /// The beginning of that on one line, for an error.
     pub(super) fn said(&self) -> String {
         let text = self.output();
         let line: String =

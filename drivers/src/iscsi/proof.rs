@@ -1,4 +1,4 @@
-//! Which disk of a machine is exported: told by the serial number of the logical unit (VPD page 80h). The agent puts the
+//! The exported disk of a machine, by the serial number of the logical unit (VPD page 80h). The agent puts the
 //! serial number of the disk there, as its inventory has it, and a digest of that number and of the target's name.
 
 use super::error::IscsiError;

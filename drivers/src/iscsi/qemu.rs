@@ -126,7 +126,7 @@ impl Session for QemuSession {
     }
 }
 
-/// The secret is in a file, as everybody on this host sees the arguments of programs. Names of iSCSI and addresses hold
+/// The secret is in a file, because every user of this host sees the arguments of programs. Names of iSCSI and addresses hold
 /// no commas, which would begin another option.
 fn arguments(unit: &LogicalUnit, secret: &Path, socket: &Path) -> Vec<String> {
     let LogicalUnit { portal, target, initiator, chap } = unit;

@@ -1,4 +1,4 @@
-//! The record of a target in open-iscsi's folder. `iscsiadm` makes it, and what nobody else may see is appended: an
+//! The record of a target in open-iscsi's folder. `iscsiadm` creates it, and the secret part is appended: an
 //! argument list is seen by all of this host. The process that uses a record holds a lock on it, so what a killed one
 //! left is known by its mark and by having no lock.
 
@@ -47,7 +47,7 @@ pub(super) fn complete(file: &Path, unit: &LogicalUnit) -> io::Result<Record> {
     Ok(Record(record))
 }
 
-/// Names of the targets whose records of this program nobody uses any more.
+/// Names of the targets with unused records of this program.
 pub(super) fn left(records: &Path) -> Vec<String> {
     let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
     let is_left = |target: &Path| entries(target).any(|portal| is_unused(&portal.path().join("default")));

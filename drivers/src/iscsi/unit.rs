@@ -32,7 +32,7 @@ impl LogicalUnit {
         })
     }
 
-    /// Nobody logged in.
+    /// No login succeeded.
     pub(super) fn no_login(&self, reason: impl Into<String>) -> IscsiError {
         let (target, portal) = (self.target.to_string(), self.portal.to_string());
         IscsiError::Login { target, portal, reason: reason.into() }

@@ -19,7 +19,7 @@ use farrier_protocol::progress::Phase;
 const ESP_MIB: u64 = 200;
 const BIOS_BOOT_MIB: u64 = 1;
 
-/// What is to be put on a disk, judged as far as that needs neither the disk nor a server.
+/// The contents for a disk, checked as far as that needs neither the disk nor a server.
 #[derive(Debug)]
 pub struct Job {
     request: ImageRequest,
@@ -136,7 +136,7 @@ impl Partitions {
     }
 }
 
-/// The format of the ephemeral partition, which can be made here if it is to be.
+/// The format of the ephemeral partition, if there is one; it is supported here.
 fn ephemeral_format(info: &ImageInfo) -> Result<Format, IscsiError> {
     let Some(name) = info.ephemeral_format.as_deref().filter(|_| !info.preserve_ephemeral) else {
         return Ok(Format::default());

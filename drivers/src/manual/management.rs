@@ -1,4 +1,4 @@
-//! The management interface `manual`: what a machine is to start from goes with the order to power it on.
+//! The management interface `manual`: the boot device is part of the order to power the machine on.
 
 use super::pending_actions::PendingActions;
 use async_trait::async_trait;

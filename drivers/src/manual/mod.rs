@@ -1,4 +1,4 @@
-//! Machines that nothing can switch but somebody who stands before them.
+//! Machines that only an operator in front of them can switch.
 //!
 //! What an operation wants of such a machine is a [pending action](pending_actions) of its operator, which
 //! `farrier explain` shows. The heartbeat of the agent proves that the machine was switched; where no agent runs, the

@@ -36,9 +36,9 @@ pub(super) struct PendingActions(PathBuf);
 /// What an operator has to do to the machine of a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct PendingAction {
-    /// What the power is to be.
+    /// The wanted power state.
     pub(super) power: Option<PowerState>,
-    /// What the machine is to start from, and whether always.
+    /// The boot device, and whether it is persistent.
     pub(super) device: Option<(BootDevice, bool)>,
 }
 

@@ -1,12 +1,12 @@
 //! The power interface `manual`: orders are for an operator, and count as carried out at once. Where they were not,
-//! nobody calls, and the operation's own deadline tells.
+//! no agent calls, and the deadline of the operation decides.
 
 use super::pending_actions::PendingActions;
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{HandWork, Interface, InterfaceError, PowerInterface};
 use farrier_conductor::model::{Activity, Node, PowerState};
 
-/// Nobody knows what the power is.
+/// The power state is unknown.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "an operator is to {0}, and has not said yet that it is done; say so by `farrier node power NODE on` or `off`, as the \
@@ -26,7 +26,7 @@ impl ManualPower {
         Self { pending_actions }
     }
 
-    /// For a node at rest, the order of an operator reports what they have done.
+    /// For a node at rest the order reports the action of the operator.
     fn take(&self, node: &Node, power: PowerState) -> Result<(), InterfaceError> {
         let is_report = node.provision_state.activity() == Activity::Rest;
         Ok(self.pending_actions.change(node, |action| action.power = (!is_report).then_some(power))?)

@@ -1,4 +1,4 @@
-//! Which loader a machine's firmware is told to load: by architecture and boot mode (section 6.7).
+//! The boot loader for a machine's firmware: by architecture and boot mode (section 6.7).
 
 use super::boot_mode::boot_mode;
 use super::by_arch::ByArch;

@@ -1,4 +1,4 @@
-//! What DHCP tells the firmware of a node's machine (section 6.7).
+//! The DHCP options for the firmware of a node's machine (section 6.7).
 
 use super::boot_file_names::BootFileNames;
 use super::method::Method;
@@ -31,11 +31,11 @@ pub struct Servers {
     pub names: BootFileNames,
 }
 
-/// What DHCP tells the machine of a node, whose DHCP server tells iPXE by a tag.
+/// The DHCP options for the machine of a node; the DHCP server recognises iPXE by a tag.
 ///
 /// # Errors
 ///
-/// What is to be told cannot be, or the node's capabilities cannot be read.
+/// An option is impossible, or the node's capabilities are invalid.
 pub fn of(method: Method, node: &Node, servers: &Servers) -> Result<Vec<DhcpOption>, InterfaceError> {
     let file = servers.names.of(node, method.is_ipxe())?;
     let (tftp, http) = (servers.tftp, &servers.http_url);

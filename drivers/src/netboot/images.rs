@@ -1,7 +1,7 @@
 //! Kernels, ramdisks and media, as records name them (sections 6.2 and 11.1).
 //!
 //! One is a URL that the machine itself reaches, or a file of the conductor's host. A file lies below one of the folders
-//! that the operator of the conductor allows; what a record names elsewhere is refused, and looked at again, with every
+//! that the operator of the conductor allows; other files of a record are refused, and checked again, with every
 //! link followed, when it is served.
 
 use farrier_conductor::interfaces::{InterfaceError, Properties};

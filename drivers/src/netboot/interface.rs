@@ -3,7 +3,7 @@
 //! They differ in what firmware loads first, and from where; what a machine boots then is the same. None of them needs
 //! a file for a node: [`file`] is what a name stands for, by the record alone. Where another server sends the files, they
 //! are written for that before the machine starts. The parameters of the kernel hold no
-//! token, since anybody on the network could read it.
+//! token, because every host on the network could read it.
 
 use super::boot_roots::BootRoots;
 use super::boot_roots::tree::Tree;
@@ -38,13 +38,13 @@ pub struct Netboot {
     pub renderer: Renderer,
     /// What their firmware loads first.
     pub loaders: Loaders,
-    /// What tells their firmware by DHCP; nothing where that is the site's own affair.
+    /// The DHCP provider; nothing if the site has its own.
     pub dhcp: Option<Dhcp>,
     /// Where other servers send the files of machines from.
     pub roots: BootRoots,
 }
 
-/// What tells firmware by DHCP what to load.
+/// The DHCP provider.
 pub struct Dhcp {
     /// The server.
     pub provider: Arc<dyn DhcpProvider>,
@@ -62,7 +62,7 @@ impl fmt::Debug for Dhcp {
 ///
 /// # Errors
 ///
-/// What the machine is to boot cannot be loaded.
+/// The boot files cannot be loaded.
 pub fn file(
     netboot: &Netboot,
     method: Method,
@@ -114,12 +114,12 @@ impl NetworkBoot {
         Self { method, netboot }
     }
 
-    /// Whether the loader of a node's machine can be told to boot something.
+    /// Whether the boot loader of a node's machine can be configured.
     fn check(&self, node: &Node, target: &Target) -> Result<(), InterfaceError> {
         self.netboot.renderer.config(node, self.method.dialect(node)?, target).map(drop)
     }
 
-    /// Has the files that other servers send be those that the record tells of.
+    /// Updates the files of other servers from the record.
     async fn publish(&self, node: &Node, seen_at: Option<Instant>) -> Result<bool, InterfaceError> {
         if self.netboot.roots.is_empty() {
             return Ok(false);

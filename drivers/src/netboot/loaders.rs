@@ -1,4 +1,4 @@
-//! Boot loaders that distributions package, by the names that firmware is told (section 6.4).
+//! Boot loaders that distributions package, by the names for firmware (section 6.4).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -143,7 +143,7 @@ impl Loaders {
         own.chain(distributed.map(|loader| (loader.name, Path::new(loader.file))))
     }
 
-    /// Checks that the GRUB of an architecture can go on where UEFI loaded it by HTTP. Some distributions sign one that
+    /// Checks that the GRUB of an architecture works when UEFI loaded it by HTTP. Some distributions sign one that
     /// cannot: it knows its server, and no protocol to ask it by.
     ///
     /// # Errors

@@ -1,17 +1,17 @@
 //! Boot interfaces of machines whose firmware asks the conductor what to boot (section 6).
 //!
 //! Nothing has to be written to disk for a machine. What it boots is in the record of its node, and its files are a pure
-//! function of that and of their names, for all that serve them: the boot configuration API, HTTP, TFTP. So any conductor
-//! answers for any node, and one that was killed leaves no file behind that somebody could boot by mistake.
+//! function of that and of their names, for the boot configuration API, HTTP and TFTP. So any conductor
+//! answers for any node, and a killed one leaves no file that a machine could boot by mistake.
 //!
 //! - [`names`]: how firmware and loaders ask.
-//! - [`target`]: what a machine is to boot, and [`images`]: its files, as the record names them.
-//! - [`render`](scripts::render): how loaders are told; [`templates`](scripts::templates): what that looks like, and how an operator replaces it.
+//! - [`target`]: the boot target of a machine, and [`images`]: its files, as the record names them.
+//! - [`render`]: the configurations of boot loaders; [`templates`]: their form, and how an operator replaces it.
 //! - [`interface`]: the boot interfaces, and the function; [`method`]: how they differ.
 //! - [`root_script`](scripts::root_script): what every machine is sent to first, which finds its own.
 //! - [`by_arch`]: settings that differ by architecture and [`boot_mode`].
-//! - [`boot_file_names`]: which loader firmware is to load; [`loaders`]: where those of the distribution are;
-//!   [`dhcp_options`]: what DHCP tells it.
+//! - [`boot_file_names`]: the boot loader of each firmware; [`loaders`]: those of the distribution;
+//!   [`dhcp_options`]: the DHCP options for it.
 //! - [`tftp`]: how most of them are loaded.
 //! - [`tree`](boot_roots::tree): all files of a machine at once, for servers that are not ours; [`boot_root`](boot_roots::boot_root): a folder of such a server, and
 //!   [`boot_roots`]: which server is for which boot interface.

@@ -1,4 +1,4 @@
-//! What a machine is to boot from the network now, as its record tells (sections 6.3 and 6.5).
+//! The current network boot of a machine, from its record (sections 6.3 and 6.5).
 
 use super::by_arch::{ByArch, ConfiguredImages};
 use super::images::{AllowedFolders, Image, Images};
@@ -10,7 +10,7 @@ use farrier_media::{KernelParameterError, KernelParameters};
 /// In a node's parameters, what the conductor has configured.
 const DEFAULT: &str = "%default%";
 
-/// What a machine is to boot from the network.
+/// A network boot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// The agent.
@@ -19,14 +19,14 @@ pub enum Target {
         ramdisk: Ramdisk,
         /// Its files.
         images: Images,
-        /// What its kernel is told.
+        /// The kernel parameters.
         parameters: KernelParameters,
     },
     /// An instance that is a kernel with its ramdisk.
     Kernel {
         /// Its files.
         images: Images,
-        /// What its kernel is told.
+        /// The kernel parameters.
         parameters: KernelParameters,
     },
     /// An instance that is a medium.
@@ -46,17 +46,17 @@ pub struct Defaults {
     pub kernel_append_params: KernelParameters,
     /// Those that hold for some architectures in their place, which have other serial ports than others.
     pub kernel_append_params_by_arch: ByArch<KernelParameters>,
-    /// Whether machines with an instance on their disk are told to boot that, when they boot from the network all the
+    /// Whether machines with an instance on their disk boot that, when they network-boot anyway, as the
     /// same (`[pxe]enable_netboot_fallback`).
     pub netboot_fallback: bool,
 }
 
 impl Target {
-    /// What the machine of a node is to boot now; nothing where that is not from the network.
+    /// The network boot of a node's machine now; nothing if it should not network-boot.
     ///
     /// # Errors
     ///
-    /// What it is to boot cannot be loaded.
+    /// Its boot files cannot be loaded.
     pub fn of(node: &Node, defaults: &Defaults) -> Result<Option<Self>, InterfaceError> {
         let notes = &node.driver_internal_info;
         if let Some(parameters) = &notes.ramdisk_parameters {
@@ -109,7 +109,7 @@ impl Target {
     }
 }
 
-/// What the agent's kernel is told: the instance's words, or else the node's, or else the configured ones, and then the
+/// The kernel parameters of the agent: the instance's words, or else the node's, or else the configured ones, and then the
 /// conductor's.
 pub(crate) fn append(
     node: &Node,

@@ -41,7 +41,7 @@ pub enum NoRequest {
     Refused(Refusal),
 }
 
-/// What a machine is told that gets no file.
+/// The error for a machine that gets no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// There is no such file.
@@ -136,7 +136,7 @@ pub struct Terms {
     pub window: u64,
     /// How long it is waited for.
     pub wait: Duration,
-    /// The packet that tells so, where anything was asked for.
+    /// The error packet, if there was a request.
     pub acknowledgement: Option<Vec<u8>>,
 }
 
@@ -173,7 +173,7 @@ pub struct Progress {
 /// What follows from an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// The next window is to be sent.
+    /// Send the next window.
     Send,
     /// The machine says again where it is: the begin of a window did not arrive, or arrived twice.
     Repeated,
@@ -190,8 +190,8 @@ impl Progress {
         Self { next, last: size / terms.block as u64 + 1, window: terms.window }
     }
 
-    /// Numbers of the blocks that are to be sent now; 0 alone where the options are to be acknowledged: more is sent
-    /// only to a machine that has answered, so nobody is flooded in the name of another.
+    /// Numbers of the blocks to send now; 0 alone to acknowledge the options: more is sent
+    /// only to a machine that has answered, so no host is flooded with a forged address.
     pub fn window(&self) -> std::ops::RangeInclusive<u64> {
         match self.next {
             0 => 0..=0,

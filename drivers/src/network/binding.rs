@@ -1,4 +1,4 @@
-//! What Neutron is told of cards: who has them, and where their cables lead.
+//! The binding of cards for Neutron: their owner and their links.
 
 use super::slot::Slot;
 use farrier_conductor::model::{Node, Port, PortGroup};
@@ -16,7 +16,7 @@ const HOSTNAME: &str = "hostname";
 /// How options of Linux' bonding driver begin.
 const BOND: &str = "bond_";
 
-/// Whether Neutron can be told of a card what it needs; switches are set by where its cable leads.
+/// Whether a card has the data that Neutron needs to configure its switch port.
 pub(super) fn check(port: &Port, needs_link: bool) -> Result<(), String> {
     let link = &port.local_link_connection;
     if port.is_smartnic && (link_text(port, HOSTNAME).is_none() || link_text(port, "port_id").is_none()) {
@@ -59,7 +59,7 @@ pub(super) fn fields(node: &Node, slot: &Slot<'_>) -> Value {
     fields
 }
 
-/// How a switch is to treat the cables of a group. Its properties are options of Linux' bonding driver.
+/// The bond settings of a group for its switch. Its properties are options of Linux' bonding driver.
 fn group_information(group: &PortGroup) -> Value {
     let options = group.properties.iter().map(|(name, value)| {
         (if name.starts_with(BOND) { name.clone() } else { format!("{BOND}{name}") }, value.clone())

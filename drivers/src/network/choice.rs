@@ -6,7 +6,7 @@ use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::model::{Node, PortGroup};
 use std::collections::BTreeSet;
 
-/// What is to be attached.
+/// The port to attach.
 #[derive(Debug, Clone)]
 pub(super) struct Wish<'a> {
     pub(super) vif: &'a str,
@@ -95,7 +95,7 @@ fn why_not(slot: &Slot<'_>, wish: &Wish<'_>) -> Option<String> {
     slot.vif().map(|vif| format!("has {vif}")).or_else(|| unfit(slot, wish))
 }
 
-/// Why cards cannot have it, even if nothing else has them. All of a group have to do.
+/// The reason against cards. All cards of a group must fit.
 fn unfit(slot: &Slot<'_>, wish: &Wish<'_>) -> Option<String> {
     if let Some(network) = slot.physical_network().filter(|_| !wish.physical_networks.is_empty())
         && !wish.physical_networks.contains(network)

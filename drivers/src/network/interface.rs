@@ -68,7 +68,7 @@ impl NeutronNetwork {
     }
 
     /// `neutron`: each operation has a network, and an instance those of its virtual interfaces. Switches connect the
-    /// machine by what Neutron is told of its cables.
+    /// machine by the links of its cards.
     pub fn separate(neutron: Neutron, settings: Arc<NetworkSettings>) -> Self {
         Self::new(&NEUTRON, neutron, settings)
     }

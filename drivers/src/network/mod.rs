@@ -4,10 +4,10 @@
 //! - [`flat`](NeutronNetwork::flat): all machines are on one network. Virtual interfaces are bound to the node, and only
 //!   cleaning and inspection have ports of their own.
 //! - [`neutron`](NeutronNetwork::separate): each operation has a network, to which switches connect the machine by what
-//!   Neutron is told of its cables.
+//!   Neutron knows its links.
 //!
 //! Ports of operations are created and deleted in `operation`, virtual interfaces of instances are attached and bound in
-//! `vifs`, to the card or group of cards (`slot`) that `choice` chooses. What Neutron is told of cards is in `binding`;
+//! `vifs`, to the card or group of cards (`slot`) that `choice` chooses. The binding of cards is in `binding`;
 //! those that have an agent of Neutron themselves are waited for in `smart_nic`.
 
 mod binding;

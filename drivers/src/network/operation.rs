@@ -1,7 +1,7 @@
 //! The ports of Neutron that a machine has for an operation: one for each card that it may boot from.
 //!
 //! Ours are known by the node, which is their device, and by their name: so what a conductor that stopped has created, and
-//! not written down, is found and gone on with, and nobody else's port is ever deleted, not even one of the same node
+//! not written down, is found and used, and no foreign port is ever deleted, not even one of the same node
 //! on the same network.
 
 use super::binding;
@@ -85,7 +85,7 @@ impl OperationPorts {
     ///
     /// # Errors
     ///
-    /// [`NetworkError::NotDisconnected`]; what is deleted is noted all the same.
+    /// [`NetworkError::NotDisconnected`]; deleted ports are recorded anyway.
     pub(super) async fn disconnect(&self, node: &mut Node, kind: NetworkKind) -> Result<(), InterfaceError> {
         let noted = node.ports.iter().filter_map(|port| port.internal_info.get(&key(kind))?.as_str());
         let mut ids: Vec<_> = noted.map(str::to_owned).collect();
@@ -138,7 +138,7 @@ impl OperationPorts {
         }
     }
 
-    /// What Neutron is told of the port of a card.
+    /// The Neutron port for a card.
     fn fields(&self, node: &Node, port: &Port, kind: NetworkKind, network: &Network) -> Value {
         let mut fields = binding::fields(node, &Slot::card(port));
         fields["name"] = own_name(kind).into();

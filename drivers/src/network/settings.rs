@@ -22,11 +22,11 @@ pub struct NetworkSettings {
     pub add_all_ports: bool,
     /// Whether a port that nothing has bound is a failure (`[neutron]fail_on_port_binding_failure`).
     pub fail_on_port_binding_failure: bool,
-    /// How often an agent on a smart NIC is looked at (`[agent]neutron_agent_max_attempts`).
+    /// Attempts to see an agent on a smart NIC (`[agent]neutron_agent_max_attempts`).
     pub neutron_agent_max_attempts: u32,
     /// Pause between two looks (`[agent]neutron_agent_status_retry_interval`).
     pub neutron_agent_status_retry_interval: Duration,
-    /// How long an agent on a smart NIC may take to carry out that a port is gone, which nothing tells.
+    /// The time for an agent on a smart NIC to apply a deleted port, which it does not report.
     pub neutron_agent_settle_time: Duration,
 }
 

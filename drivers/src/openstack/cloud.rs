@@ -21,7 +21,7 @@ pub(super) enum Trust {
     Host,
     /// Those of authorities in a file.
     File(PathBuf),
-    /// Anybody's.
+    /// Any certificate.
     Anybody,
 }
 
@@ -41,7 +41,7 @@ pub(super) enum Access {
         region: Option<String>,
         /// `public`, `internal` or `admin`.
         interface: String,
-        /// Where Neutron is, in place of what the catalog says.
+        /// URL of Neutron, instead of the catalog's.
         network_endpoint: Option<Url>,
     },
     /// Without any: there is no Keystone.
@@ -62,7 +62,7 @@ impl Cloud {
         Self::parse(&text, name).map_err(|reason| wrong(file, &reason))
     }
 
-    /// What is wrong is told without the text, which holds secrets.
+    /// The error has no quote of the text, because that has secrets.
     fn parse(text: &str, name: Option<&str>) -> Result<Self, String> {
         let content: Value = serde_saphyr::from_str(text).map_err(|error| match error.location() {
             Some(at) => format!("line {} is no YAML", at.line()),

@@ -24,7 +24,7 @@ pub enum OpenStackError {
         /// Why not.
         reason: String,
     },
-    /// Nobody answers, or not in time, or not as a whole.
+    /// No answer, a late one, or a part of one.
     #[error(
         "{request} is not answered: {reason}; look at the service, the network to it, and its certificate"
     )]
@@ -94,7 +94,7 @@ pub enum OpenStackError {
         /// What it says.
         reason: String,
     },
-    /// What is to be a network is none, or several.
+    /// A network is missing, or there are several.
     #[error("network {network:?} is known to Neutron {count} times; name one by its UUID")]
     NoSuchNetwork {
         /// Name or UUID.
@@ -102,7 +102,7 @@ pub enum OpenStackError {
         /// How many there are.
         count: usize,
     },
-    /// What is to be an identity would lead elsewhere in a URL.
+    /// An id would lead elsewhere in a URL.
     #[error("{0:?} is no identity that Neutron gives; give the UUID")]
     NoIdentity(String),
     /// The agent on a smart NIC does not run.
@@ -123,7 +123,7 @@ pub enum OpenStackError {
         port: String,
         /// The host that it is for.
         host: String,
-        /// What it has in place of a binding.
+        /// The state of the port instead of a binding.
         what: String,
     },
 }

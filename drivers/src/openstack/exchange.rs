@@ -25,7 +25,7 @@ const LIMITS: Limits = Limits::USUAL.as_deep_as(64).within(16 << 20);
 /// Longest text of a service that is repeated, in characters.
 const MOST_CHARACTERS: usize = 500;
 
-/// Where services want the token, and Keystone tells a new one.
+/// The header for the token in requests, and in the reply of Keystone.
 const X_AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 const X_SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subject-token");
 
@@ -59,7 +59,7 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    /// The token that it tells.
+    /// The token in it.
     pub(super) fn token(&self) -> Option<Secret> {
         self.headers.get(X_SUBJECT_TOKEN)?.to_str().ok().filter(|token| !token.is_empty()).map(Secret::new)
     }

@@ -21,7 +21,7 @@ const PHYSICAL_NETWORK: &str = "provider:physical_network";
 pub struct Network {
     /// Identity.
     pub id: String,
-    /// The physical networks that it is on, as far as Neutron tells.
+    /// The physical networks that it is on, as far as Neutron reports them.
     pub physical_networks: BTreeSet<String>,
 }
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 /// What the type of a binding says that failed.
 const BINDING_FAILED: &str = "binding_failed";
 
-/// A port of Neutron, as it was last told.
+/// A port of Neutron, as last reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vif {
     /// Identity.
@@ -22,17 +22,17 @@ impl Vif {
         Some(Self { id: id.to_owned(), body: body.clone() })
     }
 
-    /// A field, as Neutron names it; null where it is not told.
+    /// A field, as Neutron names it; null if it is missing.
     pub fn field(&self, name: &str) -> &Value {
         &self.body[name]
     }
 
-    /// A field that is a text; empty where it is not told.
+    /// A field that is a text; empty if it is missing.
     pub fn text(&self, name: &str) -> &str {
         self.body[name].as_str().unwrap_or_default()
     }
 
-    /// Whether nothing has bound it though somebody was asked to.
+    /// Whether a requested binding is missing.
     pub fn binding_failed(&self) -> bool {
         self.text("binding:vif_type") == BINDING_FAILED
     }

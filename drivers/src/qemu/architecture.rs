@@ -89,7 +89,7 @@ impl Architecture {
         }
     }
 
-    /// Options of a network card that the machine is to start from. Firmware for aarch64 has a driver for it, and the
+    /// Options of a network card for network boot. Firmware for aarch64 has a driver for it, and the
     /// card's own programs are for PCs.
     pub(super) fn network_start(self) -> &'static str {
         match self {

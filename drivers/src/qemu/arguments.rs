@@ -123,7 +123,7 @@ pub(super) fn vector(
     vector
 }
 
-/// The console's log, and where somebody can sit down at it.
+/// The console's log, and the socket for its users.
 fn console(paths: &Paths) -> String {
     let log = escaped(&paths.console);
     match &paths.keyboard {

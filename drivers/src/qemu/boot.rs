@@ -106,7 +106,7 @@ fn parameters_file(folder: &Path) -> PathBuf {
     folder.join("kernel-parameters")
 }
 
-/// What the ramdisk boots with, when the machine is to boot it: the serial console, the conductor's
+/// The kernel parameters of the ramdisk, when the machine must boot it: the serial console, the conductor's
 /// parameters, the address under which the conductor reaches the agent, and the operator's own.
 pub(super) fn ramdisk_boot(
     description: &Description,

@@ -1,4 +1,4 @@
-//! The serial console of a machine: a log, and a socket for what an operator types.
+//! The serial console of a machine: a log, and a socket for input.
 
 use super::description::{self, Description};
 use super::{Folders, QemuError, QemuSettings};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
-/// Tells where the consoles of local QEMU machines are.
+/// Finds the consoles of local QEMU machines.
 #[derive(Debug)]
 pub(super) struct QemuConsole {
     folders: Folders,
@@ -33,7 +33,7 @@ impl Interface for QemuConsole {
     }
 }
 
-/// It is there for as long as the machine is on, no matter who opens or closes it.
+/// It exists as long as the machine is on, open or closed.
 #[async_trait]
 impl ConsoleInterface for QemuConsole {
     async fn start_console(&self, _node: &Node) -> Result<(), InterfaceError> {
@@ -67,7 +67,7 @@ impl ConsoleInterface for QemuConsole {
     }
 }
 
-/// The file of the console of a machine that is to be started.
+/// The console file of a machine that is about to start.
 pub(super) fn file(
     description: &Description,
     settings: &QemuSettings,
@@ -81,7 +81,7 @@ fn own_file(folder: &Path) -> PathBuf {
     folder.join("console.log")
 }
 
-/// Where somebody can sit down at the console of a machine that is on; nothing where its folder has too long a name.
+/// The console socket of a machine that is on; nothing if its folder has too long a name.
 pub(super) fn socket(folder: &Path) -> Option<PathBuf> {
     super::socket(folder, "console.sock")
 }

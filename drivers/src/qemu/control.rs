@@ -14,7 +14,7 @@ use tokio::time::timeout;
 /// How long QEMU may take to take an order.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// What a machine can be told.
+/// The commands for a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     /// Its power button is pressed.
@@ -34,7 +34,7 @@ pub(super) fn socket(folder: &Path) -> Option<PathBuf> {
     super::socket(folder, "control.sock")
 }
 
-/// Tells a machine something.
+/// Sends a command to a machine.
 ///
 /// # Errors
 ///

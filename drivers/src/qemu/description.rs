@@ -67,7 +67,7 @@ pub(super) enum Network {
     User,
     /// The link is down.
     Unplugged,
-    /// The link is up and nobody answers.
+    /// The link is up without an answer.
     Isolated,
 }
 
@@ -93,7 +93,7 @@ pub(super) struct Description {
     pub(super) console_log: Option<PathBuf>,
     pub(super) network: Network,
     pub(super) extra_args: Vec<String>,
-    /// What DHCP tells firmware to load.
+    /// The boot file in the DHCP reply.
     pub(super) boot_file: Option<String>,
     /// The port of the host that leads to the agent, if not any.
     pub(super) agent_port: Option<u16>,

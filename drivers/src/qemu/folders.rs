@@ -1,7 +1,7 @@
 //! Where the files of machines are: a folder for each, named by the identity of its node, which outlives every name.
 //!
 //! Folders of earlier versions bear the name of their node. Such a folder is renamed when it is first needed; a machine
-//! that runs goes on, since what it has open moves with its folder.
+//! that runs continues, because its open files move with its folder.
 
 use super::{QemuError, QemuSettings};
 use farrier_conductor::model::Node;

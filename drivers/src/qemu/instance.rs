@@ -10,7 +10,7 @@ use farrier_media::{KernelParameters, config_drive};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Notes what a machine is to start, and keeps its config drive.
+/// Stores the boot files of a machine and its config drive.
 pub(super) fn prepare(
     folder: &Path,
     instance: &RamdiskInstance,
@@ -41,7 +41,7 @@ pub(super) fn clean_up(folder: &Path) -> Result<(), QemuError> {
     remove(&drive_file(folder))
 }
 
-/// What a machine of this architecture is to start, where something was noted.
+/// The boot files of a machine of this architecture, if there are some.
 pub(super) fn boot(folder: &Path, architecture: Architecture) -> Result<Option<Boot>, InterfaceError> {
     let Some(noted) = read(&note(folder))? else { return Ok(None) };
     let noted: Value = serde_json::from_str(&noted).unwrap_or_default();

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const ONCE: &str = "pxe once";
 const ALWAYS: &str = "pxe always";
 
-/// Tells local QEMU machines what to start from.
+/// Sets the boot device of local QEMU machines.
 #[derive(Debug)]
 pub(super) struct QemuManagement {
     folders: Folders,
@@ -60,7 +60,7 @@ fn file(folder: &Path) -> PathBuf {
     folder.join("boot-device")
 }
 
-/// Whether the machine is to start from the network now. What was to be done once has been done then.
+/// Whether the machine must network-boot now. A one-time boot device is used up then.
 pub(super) fn takes_network(folder: &Path) -> Result<bool, QemuError> {
     let content = super::read(&file(folder))?;
     if content.as_deref() == Some(ONCE) {

@@ -1,6 +1,6 @@
 //! What firmware starts from, set by an override of its own order (section 9.4).
 //!
-//! BMCs differ in what they need to be told, and some take an order and do another thing. So the least is sent first, and
+//! BMCs need different requests, and some accept an order and do another thing. So the least is sent first, and
 //! then more; what counts is what the machine has when it is read again (F24, F57).
 
 use super::client::bmc::Changed;
@@ -54,7 +54,7 @@ impl Holds {
     }
 }
 
-/// The devices that a machine can be told to start from, where it says which.
+/// The allowable boot devices of a machine, if it lists them.
 pub(super) fn device(system: &Resource) -> Option<BootDevice> {
     let target = system.text(&format!("/Boot/{TARGET}"))?;
     TARGETS.iter().find(|(_, name)| is(Some(target), name)).map(|(device, _)| *device)
@@ -79,7 +79,7 @@ pub(super) fn mode(system: &Resource) -> Option<BootMode> {
     modes.into_iter().find(|(name, _)| is(said, name)).map(|(_, mode)| mode)
 }
 
-/// What a machine says of its override: where what is to be is told apart, that.
+/// The override of a machine: the pending one if there is one.
 ///
 /// # Errors
 ///
@@ -89,7 +89,7 @@ pub(super) async fn read(system: &System) -> Result<Resource, RedfishError> {
     place(system, &seen, TARGET).await
 }
 
-/// Has a machine start from a device, and tells for how long that holds.
+/// Sets the boot device of a machine, and returns how long it holds.
 ///
 /// # Errors
 ///
@@ -129,7 +129,7 @@ pub(super) async fn set(
     Err(failure)
 }
 
-/// Tells the firmware of a machine from where it boots by HTTP; nothing has it ask its network.
+/// Sets the URL of the HTTP boot of a machine; without one the firmware asks its network.
 ///
 /// # Errors
 ///
@@ -230,7 +230,7 @@ async fn change_firmware_mode(
     }
 }
 
-/// How long an override may hold in place of what is wanted, where a machine has nothing else.
+/// The fallback durations of an override, if a machine lacks the wanted one.
 fn other(system: &System, holds: Holds) -> Option<Holds> {
     match holds {
         Holds::Continuous if system.bmc.minds(Quirk::OnceOnly) => Some(Holds::Once),
@@ -280,7 +280,7 @@ impl Wish<'_> {
     }
 }
 
-/// Where a change of a property goes to: some BMCs have a resource apart for what is to be, and many of these have a part of
+/// The resource for the change of a property: some BMCs have a separate resource for pending settings, and many of these have a part of
 /// it alone.
 async fn place(system: &System, seen: &Resource, property: &str) -> Result<Resource, RedfishError> {
     if let Some(settings) = seen.link("/@Redfish.Settings/SettingsObject") {

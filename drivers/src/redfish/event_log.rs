@@ -1,7 +1,7 @@
 //! The logs of a machine and of what manages it (DMTF LogService and LogEntry).
 //!
 //! A BMC may have a thousand entries, in pages, of which either the first or the last is the newest: the newest end is
-//! looked for, and dozens are read of it. Its clock is read too, and times are told by the conductor's.
+//! looked for, and dozens are read of it. Its clock is read too, and the conductor's clock sets the times.
 
 use super::client::bmc::Bmc;
 use super::client::error::RedfishError;
@@ -78,7 +78,7 @@ async fn lists(bmc: &Bmc, places: &[String]) -> Vec<String> {
     lists
 }
 
-/// Whether a log whose path tells nothing is named as one of those others: the security log of an iLO is at `SL`.
+/// Whether the name of a log says that it is another kind of log: the security log of an iLO is at `SL`.
 fn is_named_otherwise(log: &Resource) -> bool {
     let name = log.text("/Name").unwrap_or_default().to_lowercase();
     name.split_whitespace().any(|word| OTHER_LOGS.contains(&word))

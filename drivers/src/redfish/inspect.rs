@@ -1,4 +1,4 @@
-//! The inspect interface `redfish`: what a BMC tells of its machine, without the ramdisk.
+//! The inspect interface `redfish`: the inventory of a machine from its BMC, without the ramdisk.
 
 use super::client::bmcs::Bmcs;
 use super::client::connection::{self, Description};
@@ -28,7 +28,7 @@ impl RedfishInspect {
         Self { bmcs }
     }
 
-    /// What the BMC of a node tells, in the form in which a ramdisk tells it.
+    /// The inventory from the BMC of a node, in the format of the ramdisk.
     async fn inventory(&self, node: &Node) -> Result<Map<String, Value>, InterfaceError> {
         let system = self.bmcs.system(node)?;
         let seen = system.read().await?;

@@ -34,7 +34,7 @@ impl Lasting {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that the machine of a node is to start from a device always, or that its BMC sees to that.
+    /// Records a persistent boot device of a node, or that its BMC keeps it.
     fn note(&self, node: &Node, device: Option<BootDevice>) {
         let mut devices = self.devices();
         match device {
@@ -43,7 +43,7 @@ impl Lasting {
         }
     }
 
-    /// Sets the boot device of a node's machine again, unless it is to start from another one now.
+    /// Sets the boot device of a node's machine again, unless another one is set now.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! The power interface `redfish` (section 9.4).
 //!
 //! An order counts as carried out when the machine says so, and not when the BMC took it: some take orders and forget them,
-//! and one that restarts in the middle has forgotten everything. While the machine stays as it was, it is told again.
+//! and one that restarts in the middle has forgotten everything. While the machine stays as it was, the order is repeated.
 
 use super::client::bmcs::Bmcs;
 use super::client::connection::{self, Description};
@@ -64,7 +64,7 @@ impl RedfishPower {
         Self { bmcs, lasting }
     }
 
-    /// Tells a machine to be on or off until it is.
+    /// Repeats a power order until the machine is on or off.
     async fn drive(&self, system: &System, wanted: PowerState) -> Result<(), RedfishError> {
         let settings = self.bmcs.settings();
         let (start, mut ordered_at, mut refusal) = (Instant::now(), None::<Instant>, None);
@@ -116,7 +116,7 @@ impl RedfishPower {
     }
 }
 
-/// A conflict is no refusal for ever, unless nobody minds it.
+/// A conflict is a temporary refusal, if the caller retries.
 fn conflict(system: &System, error: RedfishError) -> RedfishError {
     let is_conflict =
         error.refusal().is_some_and(|refusal| refusal.status() == reqwest::StatusCode::CONFLICT);

@@ -1,6 +1,6 @@
 //! In what BMCs differ from the schema, as one table.
 //!
-//! What a BMC says or does decides wherever it can: a row that goes by the maker stands only where nothing else tells.
+//! What a BMC says or does decides wherever it can: a row by vendor exists only without another criterion.
 //! Facts are from what Ironic and its library have met with (F23, F55 to F57 of the lessons) and from documents of makers.
 //! Each row has a test that fails without it, `f23_f55_f56_f57_each_quirk_is_needed`, which leaves one out after the other.
 
@@ -13,7 +13,7 @@ pub enum Quirk {
     Busy,
     /// Only versions of the strong kind are taken.
     StrongEtags,
-    /// Versions that were just told are wrong.
+    /// ETags that were just returned are wrong.
     WrongEtags,
     /// Orders to power on are refused as conflicts for a while.
     ConflictingPowerOn,

@@ -21,16 +21,16 @@ use farrier_conductor::interfaces::PictureFormat;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-/// The service of an iDRAC that tells, as its manager links it, and the action.
+/// The service of an iDRAC for screenshots, as its manager links it, and the action.
 const IDRAC_SERVICE: &str = "/Links/Oem/Dell/DellLCService";
 const IDRAC_ACTION: &str = "DellLCService.ExportServerScreenShot";
 const IDRAC_ANSWER: &str = "/ServerScreenShotFile";
 
-/// The action of an iRMC, the end of the name of its parameter, and that name where nobody says.
+/// The action of an iRMC, the end of the name of its parameter, and its default name.
 const IRMC_ACTION: &str = "FTSComputerSystem.Screenshot";
 const IRMC_PARAMETER_END: &str = "ScreenshotType";
 const IRMC_PARAMETER: &str = "FTSScreenshotType";
-/// What it is told to have the picture, the best first: Fujitsu's sample saves it, and users of an iRMC S4 have it as a
+/// The values for a picture, the best first: Fujitsu's sample saves it, and users of an iRMC S4 have it as a
 /// preview.
 const IRMC_READY: &[&str] = &["Save", "Preview"];
 
@@ -78,7 +78,7 @@ async fn of_idrac(system: &System, seen: &Resource) -> Result<Option<Vec<u8>>, R
     Ok(None)
 }
 
-/// It is told once to make a picture: users report that one that is told again and again answers nothing for minutes.
+/// The picture is requested once: users report that repeated requests block an iRMC for minutes.
 async fn of_irmc(system: &System, seen: &Resource) -> Result<Option<Vec<u8>>, RedfishError> {
     let Some((action, target)) = irmc_action(seen) else { return Ok(None) };
     if seen.text("/PowerState") == Some("Off") {

@@ -1,5 +1,5 @@
-//! What services have had since Redfish 2020.4 instead of Thermal and Power: resources of their own for each fan and
-//! power supply, and one for temperatures. They are told in the shape of what was before them.
+//! What services have had since Redfish 2020.4 in the place of Thermal and Power: resources of their own for each fan and
+//! power supply, and one for temperatures. They are returned in the format of their predecessors.
 
 use super::client::bmc::Bmc;
 use super::client::error::RedfishError;

@@ -179,7 +179,7 @@ async fn order_ejection(system: &System, drive: &Resource) -> Result<(), Redfish
     }
 }
 
-/// How long a drive may take to be as it was ordered to be. One that was not may be so all the same, soon.
+/// The time for a drive to reach the ordered state, which may also come later.
 fn limit(system: &System, ordered: &Result<(), RedfishError>) -> Duration {
     let settings = &system.bmc.settings;
     match ordered {

@@ -148,7 +148,7 @@ impl VirtualMediaBoot {
             .map_err(|reason| InterfaceError::driver_info(key, reason))
     }
 
-    /// Publishes an instance that is a ramdisk, and returns the URL for the BMC: an ISO of a server is read there itself.
+    /// Publishes an instance that is a ramdisk, and returns its URL for the BMC: an ISO of a server, by itself.
     pub(super) async fn publish_instance(
         &self,
         node: &Node,
@@ -176,7 +176,7 @@ impl VirtualMediaBoot {
         self.publish(node, spec).await
     }
 
-    /// Publishes a medium for the drive that machines start from, and returns its URL.
+    /// Publishes a medium for the boot drive, and returns its URL.
     pub(super) async fn publish(&self, node: &Node, spec: IsoSpec) -> Result<String, InterfaceError> {
         as_reached(node, self.published_media.publish(node, DRIVE, spec).await?)
     }
@@ -270,7 +270,7 @@ impl BootInterface for VirtualMediaBoot {
         self
     }
 
-    /// The drive is emptied and filled, both proven by reading it again, before the machine is told to start from it. The
+    /// The drive is emptied and filled, both verified by reading it again, before the boot device is set. The
     /// config drive of an instance is taken out: a ramdisk would take it for its own.
     async fn prepare_ramdisk(
         &self,
@@ -324,7 +324,7 @@ impl BootInterface for VirtualMediaBoot {
 
 #[async_trait]
 impl BootExtension for VirtualMediaBoot {
-    /// No other machine can have the medium of a boot: its address is unknown.
+    /// A client with the medium of a boot must be that machine: the URL is secret.
     fn can_provide_config(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! What a medium is made of, as it is recorded for the conductor that serves it.
+//! The parts of a medium, as they are stored for the server.
 
 use super::error::MediumError;
 use super::loaders::{Firmware, MediaLoaders};
@@ -60,7 +60,7 @@ pub enum IsoSpec {
         bootloader: Option<Image>,
         /// What starts it.
         firmware: Firmware,
-        /// What the kernel is told, and the network of the machine.
+        /// The kernel parameters, and the network of the machine.
         additions: Additions,
     },
 }
@@ -232,7 +232,7 @@ async fn blocking<T: Send + 'static>(
 mod tests {
     use super::*;
     use crate::netboot::loaders::Loaders;
-    use farrier_tests::image_server::{ImageServer, Reply};
+    use farrier_tests::images::server::{ImageServer, Reply};
     use std::sync::Arc;
 
     /// Why a file that its server sends as a whole is not kept, and whether some of it was copied.

@@ -64,7 +64,7 @@ impl MediaLoaders {
         Ok(Arc::new(BootLoaders { esp, isolinux: self.isolinux(firmware)? }))
     }
 
-    /// ISOLINUX; nothing where it is missing and nobody needs it.
+    /// ISOLINUX; nothing if it is missing and not needed.
     fn isolinux(&self, firmware: &Firmware) -> Result<Option<Isolinux>, MediumError> {
         if firmware.architecture == "aarch64" {
             return Ok(None);

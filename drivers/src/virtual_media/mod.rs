@@ -3,7 +3,7 @@
 //!
 //! What a medium is made of is its [`IsoSpec`]: an ISO of the site with what differs for each boot laid over it while it is
 //! read ([`farrier_media::boot_iso`]), or a kernel with its ramdisk ([`farrier_media::boot_volume`]). Files on servers that
-//! send parts of them are not copied. It has an address that nobody can guess and that ends with the boot ([`published_media`]).
+//! send parts of them are not copied. It has a secret URL that ends with the boot ([`published_media`]).
 //! [`interface`] is the boot interface, and [`HttpsBoot`] that by which firmware loads the medium itself. They work by the node's management
 //! interface, whatever that speaks.
 

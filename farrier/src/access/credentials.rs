@@ -68,16 +68,16 @@ impl Credentials {
     fn pair(name: &str, password: Option<String>, what: &str) -> anyhow::Result<Self> {
         let password = password.with_context(|| format!("{what} is missing beside the name {name:?}"))?;
         if name.contains(':') {
-            bail!("the name of a user has no colon");
+            bail!("a user name must not contain a colon");
         }
         let pair = STANDARD.encode(format!("{name}:{password}"));
         Self::new(AUTHORIZATION, &format!("Basic {pair}"), name.is_empty())
     }
 
-    /// The text is told in no error.
+    /// No error contains the text.
     fn new(header: HeaderName, text: &str, is_empty: bool) -> anyhow::Result<Self> {
         let value = HeaderValue::from_str(text).ok().filter(|_| !is_empty);
-        let mut value = value.context("the token or name is empty, or has characters that no token has")?;
+        let mut value = value.context("the token or name is empty or has invalid characters")?;
         value.set_sensitive(true);
         Ok(Self(header, value))
     }
@@ -140,8 +140,8 @@ mod tests {
         for (variables, expected) in [
             (vec![("FARRIER_USERNAME", "me")], "FARRIER_PASSWORD is missing beside the name \"me\""),
             (vec![("OS_AUTH_TYPE", "http_basic")], "needs OS_USERNAME"),
-            (vec![("FARRIER_TOKEN", "sec\nret")], "has characters that no token has"),
-            (vec![("FARRIER_USERNAME", "a:b"), ("FARRIER_PASSWORD", "secret")], "has no colon"),
+            (vec![("FARRIER_TOKEN", "sec\nret")], "has invalid characters"),
+            (vec![("FARRIER_USERNAME", "a:b"), ("FARRIER_PASSWORD", "secret")], "must not contain a colon"),
         ] {
             let said = find(&variables, None).unwrap_err().to_string();
             assert!(said.contains(expected) && !said.contains("sec"), "{said}");

@@ -15,14 +15,11 @@ pub(crate) fn of_request(url: &Url, error: reqwest::Error) -> anyhow::Error {
             if other.is::<Untrusted>() =>
         {
             anyhow!(
-                "the conductor at {url} is not known: {other}; if that is the one `farrier serve` told, give it as \
-                 --fingerprint, else give the certificate of its authority as --ca; on its own host, --state-dir is enough"
+                "the conductor at {url} is not trusted: {other}; if `farrier serve` printed this fingerprint, give it as --fingerprint, otherwise give the CA certificate as --ca; on the conductor's host, --state-dir is enough"
             )
         }
         Some(rustls::Error::InvalidMessage(_)) => {
-            anyhow!(
-                "the conductor at {url} speaks no TLS: use http:// if it was started with --admin-plain-http"
-            )
+            anyhow!("the conductor at {url} does not use TLS: use http:// if it runs with --admin-plain-http")
         }
         Some(tls) => anyhow!("TLS with the conductor at {url} failed: {tls}"),
         None if error.is_timeout() => {

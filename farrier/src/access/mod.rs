@@ -24,22 +24,23 @@ const REQUEST_LIMIT: Duration = Duration::from_secs(120);
 /// Where a conductor of this host listens.
 const DEFAULT_URL: &str = "https://127.0.0.1:6386";
 
-/// Options of an operator's commands. Passwords and tokens are none of them, because everybody on a host sees options.
+/// Options for the connection to the conductor. Passwords and tokens are not among them: every user of a host can
+/// read arguments.
 #[derive(Debug, Args)]
 pub(crate) struct Access {
-    /// Node API of the conductor [default: OS_ENDPOINT, or https://127.0.0.1:6386].
+    /// URL of the node API [default: OS_ENDPOINT, or https://127.0.0.1:6386].
     #[arg(long, global = true, value_name = "URL", env = "FARRIER_URL")]
     url: Option<String>,
-    /// Certificates of the authorities that the conductor's certificate is to be from, as PEM text [default: OS_CACERT
-    /// beside OS_ENDPOINT, or those of this host; on loopback addresses, the certificate in the state directory].
+    /// CA certificates that verify the conductor, in PEM format [default: OS_CACERT with OS_ENDPOINT; on loopback
+    /// addresses STATE_DIR/tls/certificate.pem; otherwise the CAs of this host].
     #[arg(long, global = true, value_name = "FILE", env = "FARRIER_CA", conflicts_with = "fingerprint")]
     ca: Option<PathBuf>,
-    /// SHA-256 of the conductor's certificate, as `farrier serve` tells it.
+    /// SHA-256 fingerprint of the conductor's certificate, as printed by `farrier serve`.
     #[arg(long, global = true, value_name = "SHA256", env = "FARRIER_FINGERPRINT")]
     fingerprint: Option<crate::state::fingerprint::Fingerprint>,
-    /// File with a token, or with NAME:PASSWORD. FARRIER_TOKEN, or FARRIER_USERNAME and FARRIER_PASSWORD, win over it
-    /// [default: OS_USERNAME and OS_PASSWORD where OS_AUTH_TYPE is http_basic, OS_TOKEN where it is admin_token; on
-    /// loopback addresses, the token in the state directory].
+    /// File with a token, or with NAME:PASSWORD. FARRIER_TOKEN, or FARRIER_USERNAME with FARRIER_PASSWORD, override
+    /// it [default: OS_USERNAME and OS_PASSWORD, or OS_TOKEN, by OS_AUTH_TYPE; on loopback addresses
+    /// STATE_DIR/token].
     #[arg(long, global = true, value_name = "FILE", env = "FARRIER_CREDENTIALS")]
     credentials: Option<PathBuf>,
     #[command(flatten)]
@@ -65,7 +66,7 @@ impl Access {
         let state = Some(&self.state_dir).filter(|_| is_local);
         let credentials = Credentials::find(variable, self.credentials.as_deref(), state)?;
         if url.scheme() != "https" && !is_local && credentials.is_some() {
-            bail!("{url} would get your credentials in clear: use https, or a loopback address");
+            bail!("{url} would receive your credentials in clear text: use https, or a loopback address");
         }
         let of_openstack = || variable("OS_CACERT").filter(|_| credentials::is_standalone(variable));
         let ca = self.ca.clone().or_else(|| of_openstack().map(PathBuf::from));
@@ -96,10 +97,10 @@ impl Access {
 pub(crate) fn advice(status: StatusCode, has_credentials: bool) -> Option<&'static str> {
     match (status, has_credentials) {
         (StatusCode::UNAUTHORIZED, true) => Some(
-            "the conductor does not take these credentials; `farrier auth list` on its host tells whom it knows",
+            "the conductor rejects these credentials; `farrier auth list` on its host lists users and tokens",
         ),
         (StatusCode::UNAUTHORIZED, false) => Some(
-            "the conductor wants credentials: set FARRIER_TOKEN, or FARRIER_USERNAME and FARRIER_PASSWORD, or give \
+            "the conductor requires credentials: set FARRIER_TOKEN, or FARRIER_USERNAME and FARRIER_PASSWORD, or give \
              --credentials FILE; on its own host, --state-dir DIR",
         ),
         (StatusCode::FORBIDDEN, _) => Some("the conductor does not allow this"),
@@ -169,7 +170,7 @@ mod tests {
             (&["--url", "ftp://h"], "does not begin with https://"),
             (&["--url", "http://192.0.2.1"], "in clear"),
             (&["--ca", "/nonexistent"], "/nonexistent cannot be used"),
-            (&["--ca", "/dev/null"], "/dev/null cannot be used: it holds no certificate"),
+            (&["--ca", "/dev/null"], "/dev/null cannot be used: it has no certificate"),
         ] {
             let said = format!("{:#}", open(arguments, &token).unwrap_err());
             assert!(said.contains(expected) && !said.contains("secret"), "{said}");

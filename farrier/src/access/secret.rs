@@ -30,7 +30,7 @@ fn one_line(text: &str) -> anyhow::Result<String> {
     match (lines.next(), lines.next()) {
         (Some(password), None) if !password.is_empty() => Ok(password.to_owned()),
         (None | Some(_), None) => bail!("the password is empty"),
-        _ => bail!("the password has more than one line"),
+        _ => bail!("the password must be on one line"),
     }
 }
 

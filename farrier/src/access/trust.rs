@@ -75,7 +75,7 @@ impl Trust {
     }
 }
 
-/// Whether a file is of this user, or of root: in a folder that anybody may write to, others may have put it there.
+/// Whether a file belongs to the current user or root: in a folder for all users, another user may have created it.
 fn is_own(file: &Path) -> bool {
     let own = nix::unistd::geteuid().as_raw();
     file.metadata().is_ok_and(|metadata| [0, own].contains(&metadata.uid()))
@@ -88,14 +88,14 @@ fn certificates(file: &Path, what: &str) -> anyhow::Result<Vec<CertificateDer<'s
     let found = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
     let found = found.map_err(|error| anyhow!("{}: {error}", failed()))?;
     if found.is_empty() {
-        bail!("{}: it holds no certificate as PEM text", failed());
+        bail!("{}: it has no certificate in PEM format", failed());
     }
     Ok(found)
 }
 
 /// A certificate that is not trusted, and which it is.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("its certificate is not trusted ({reason}); it has the fingerprint {presented}")]
+#[error("its certificate is not trusted ({reason}); its fingerprint is {presented}")]
 pub(super) struct Untrusted {
     presented: Fingerprint,
     reason: String,
@@ -108,7 +108,7 @@ enum Check {
     Nobody,
 }
 
-/// Verifies as usual, or by fingerprint, and tells the fingerprint of what it refuses. The handshake is verified either
+/// Verifies as usual, or by fingerprint; an error has the fingerprint of the refused certificate. The handshake is verified either
 /// way: a certificate alone proves nothing.
 #[derive(Debug)]
 struct Verifier {

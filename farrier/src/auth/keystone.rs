@@ -1,4 +1,4 @@
-//! Operators whom Keystone knows, beside those of the file. A token in `X-Auth-Token` is shown to Keystone, which tells
+//! Operators that Keystone knows, beside those of the file. A token in `X-Auth-Token` is shown to Keystone, which returns
 //! whose it is; a token may ask about itself, so the conductor needs no account there.
 
 use crate::auth::operators::Operators;
@@ -90,13 +90,13 @@ struct Known {
 #[derive(Debug, Clone)]
 enum Owner {
     Known(Identity),
-    /// Nobody's, as Keystone has said once.
+    /// Unknown, after one reply of Keystone.
     UnknownOnce,
-    /// Nobody's.
+    /// Unknown.
     Unknown,
 }
 
-/// What Keystone tells of a token.
+/// The reply of Keystone about a token.
 #[derive(Debug, Deserialize)]
 struct Answer {
     token: Token,
@@ -141,8 +141,7 @@ impl Keystone {
         projects: Vec<String>,
     ) -> anyhow::Result<Self> {
         if url.scheme() != "https" {
-            tracing::warn!(%url, "Keystone is asked without TLS: tokens travel in clear, and an attacker \
-                on the way can answer in its place");
+            tracing::warn!(%url, "requests to Keystone use no TLS: tokens are in clear text, and an attacker on the path can forge responses");
         }
         let mut builder = Client::builder().timeout(PATIENCE).redirect(Policy::none());
         if let Some(file) = ca {
@@ -221,16 +220,14 @@ impl Keystone {
         shown.set_sensitive(true);
         let headers = HeaderMap::from_iter([(X_AUTH_TOKEN, shown.clone()), (X_SUBJECT_TOKEN, shown)]);
         let unavailable = |error: &dyn std::fmt::Display| {
-            tracing::error!(%error, "Keystone cannot be asked");
-            Denial::Unavailable {
-                reason: "Keystone cannot be asked about the token now; try again".to_owned(),
-            }
+            tracing::error!(%error, "the request to Keystone failed");
+            Denial::Unavailable { reason: "Keystone is unavailable; try again".to_owned() }
         };
         let Some(_queued) = self.queue.take(peer).now_or_never() else {
-            return Err(unavailable(&"too many others wait for it"));
+            return Err(unavailable(&"too many requests are queued"));
         };
         let permit = timeout(PATIENCE, self.questions.take(peer)).await;
-        let _permit = permit.map_err(|_| unavailable(&"others are asked about for too long"))?;
+        let _permit = permit.map_err(|_| unavailable(&"the queue is too slow"))?;
         let reply = self.http.get(self.tokens.clone()).headers(headers).send().await;
         let reply = reply.map_err(|error| unavailable(&error))?;
         match reply.status() {
@@ -279,8 +276,7 @@ impl Token {
             None => {
                 let name = self.user.name;
                 let reason = format!(
-                    "{name} has no role here: it takes one for the system, or baremetal_admin or _observer in one of \
-                     the projects {}",
+                    "{name} has no role for this conductor: it needs a system role, or baremetal_admin or baremetal_observer in one of the projects {}",
                     projects.join(", ")
                 );
                 Err(Denial::Forbidden { reason })

@@ -19,11 +19,11 @@ use clap::{Args, Subcommand};
 use farrier_node_api::authorization::Role;
 use std::path::PathBuf;
 
-/// Options that say which file it is.
+/// The operators file.
 #[derive(Debug, Args)]
 pub(crate) struct AuthFile {
-    /// File of the operators: lines as in Ironic's http_basic_auth_user_file, with `:reader` after those who may only
-    /// look [default: STATE_DIR/operators].
+    /// Operators file, in the format of Ironic's http_basic_auth_user_file; `:reader` at the end of a line
+    /// restricts a user to reading [default: STATE_DIR/operators].
     #[arg(long, global = true, value_name = "FILE", env = "FARRIER_AUTH_FILE")]
     auth_file: Option<PathBuf>,
 }
@@ -34,29 +34,29 @@ impl AuthFile {
     }
 }
 
-/// `farrier auth`. A conductor takes up a change within seconds.
+/// Manages the operators. A running conductor applies changes within seconds.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuthCommand {
-    /// Add a user, or give one a new password: asked for on the terminal, else the first line of the input.
+    /// Add a user, or change a password, which is read from the terminal or from the first line of standard input.
     Add {
         name: String,
-        /// admin, or reader, who may only look.
+        /// Role of the user: admin, or reader (read-only).
         #[arg(long)]
         role: Role,
-        /// Work of a check, two to the power of it rounds.
+        /// Cost of the bcrypt hash: the logarithm of its rounds.
         #[arg(long, value_name = "COST", default_value_t = bcrypt::DEFAULT_COST, value_parser = clap::value_parser!(u32).range(4..=16))]
         bcrypt_cost: u32,
     },
-    /// Make a token for a program, in place of the one that it has, and print it; it cannot be shown again.
+    /// Create or replace a token for a program, and print it. It cannot be shown again.
     Token {
         name: String,
-        /// admin, or reader, which may only look.
+        /// Role of the token: admin, or reader (read-only).
         #[arg(long)]
         role: Role,
     },
     /// Remove a user or a token.
     Remove { name: String },
-    /// List who there is.
+    /// List users and tokens.
     List,
 }
 
@@ -81,7 +81,7 @@ impl AuthCommand {
             }
             Self::Remove { name } => {
                 if !UsersFile::change(&file, |users| users.remove(&name))? {
-                    bail!("nobody in {} has the name {name:?}", file.display());
+                    bail!("{} has no user or token {name:?}", file.display());
                 }
             }
             Self::List => {

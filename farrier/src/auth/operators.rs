@@ -100,7 +100,7 @@ impl Authorization for Operators {
             }
         };
         let Some(Entry { name, role, .. }) = found else {
-            return Err(unauthenticated("nobody has these credentials"));
+            return Err(unauthenticated("unknown credentials"));
         };
         Ok(Identity { name: name.clone(), role: *role })
     }
@@ -114,7 +114,7 @@ fn unauthenticated(reason: &str) -> Denial {
     }
 }
 
-/// Everybody on this host: `--auth-strategy noauth`.
+/// Every user of this host: `--auth-strategy noauth`.
 pub(crate) struct Anybody;
 
 #[async_trait]

@@ -11,7 +11,7 @@ const MOST_BYTES: usize = 72;
 /// What a hash may cost: two to the power of it rounds. One of 16 takes some seconds.
 const MOST_COST: u32 = 16;
 
-/// Ends as every hash could, and is of nobody's password.
+/// The end of a valid hash that belongs to no password.
 const NOBODYS: &str = "abcdefghijklmnopqrstuuABCDEFGHIJKLMNOPQRSTUVWXYZabcde";
 
 /// Refuses what is no hash, or one that takes too long.
@@ -22,7 +22,8 @@ pub(super) fn check_hash(hash: &str) -> Result<(), String> {
             Err(format!("bcrypt with cost {} takes too long; use up to {MOST_COST}", parts.get_cost()))
         }
         Err(_) => {
-            Err("what follows the name is no bcrypt hash; use `farrier auth add` or `htpasswd -B`".to_owned())
+            Err("the text after the name is not a bcrypt hash; use `farrier auth add` or `htpasswd -B`"
+                .to_owned())
         }
     }
 }
@@ -30,10 +31,10 @@ pub(super) fn check_hash(hash: &str) -> Result<(), String> {
 /// Hashes a new password.
 pub(super) fn hash(password: &str, cost: u32) -> anyhow::Result<String> {
     if password.is_empty() || password.contains('\0') {
-        bail!("a password is not empty and has no NUL character");
+        bail!("a password must not be empty or contain a NUL character");
     }
     if password.len() > MOST_BYTES {
-        bail!("a password has at most {MOST_BYTES} bytes, since bcrypt reads no more");
+        bail!("a password may have at most {MOST_BYTES} bytes, the limit of bcrypt");
     }
     Ok(bcrypt::hash_with_result(password, cost)?.format_for_version(bcrypt::Version::TwoY))
 }

@@ -46,13 +46,13 @@ impl RateLimitKey {
 pub(super) struct RateLimiter(Mutex<HashMap<RateLimitKey, Instant>>);
 
 impl RateLimiter {
-    /// Takes one for a name; else returns how long to wait for one.
+    /// Takes one for a name, or returns the time to wait for one.
     pub(super) fn take(&self, key: &RateLimitKey, now: Instant) -> Result<(), Duration> {
         self.take_of(&RateLimitKey { name: None, ..key.clone() }, OF_NETWORK, now)?;
         self.take_of(key, OF_NAME, now)
     }
 
-    /// Takes one within this rate limit; else returns how long to wait for one.
+    /// Takes one within this rate limit, or returns the time to wait for one.
     pub(super) fn take_of(&self, key: &RateLimitKey, limit: RateLimit, now: Instant) -> Result<(), Duration> {
         let mut entries = self.entries();
         let earned = entries.get(key).copied().unwrap_or(now).max(now) + limit.interval;

@@ -1,7 +1,7 @@
 //! The file of the operators: a line for each password or token.
 //!
 //! A line is `NAME:BCRYPT` as in Ironic's `http_basic_auth_user_file` and as `htpasswd -B` writes it, or
-//! `NAME:sha256=DIGEST` for a token, and `:ROLE` may follow; who has no role is an administrator, as everybody in
+//! `NAME:sha256=DIGEST` for a token, and `:ROLE` may follow; a user without a role is an administrator, as every user in
 //! Ironic's file is. Empty lines and lines that begin with `#` are left as they are.
 
 use crate::auth::password;
@@ -24,19 +24,19 @@ const MOST_BYTES: u64 = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UsersFileError {
     /// It cannot be read or written.
-    #[error("the file of operators {file} cannot be {verb}: {source}")]
+    #[error("the operators file {file} cannot be {verb}: {source}")]
     File {
         file: PathBuf,
         verb: &'static str,
         #[source]
         source: io::Error,
     },
-    /// A line is wrong; what it holds is not told.
-    #[error("line {number} of the file of operators {file} cannot be used: {reason}")]
+    /// A line is wrong; the error does not quote it.
+    #[error("line {number} of the operators file {file} is invalid: {reason}")]
     Line { file: PathBuf, number: usize, reason: String },
 }
 
-/// How a user proves who they are.
+/// The proof of an operator's identity.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Credential {
     /// By a password, of which this is the bcrypt hash.
@@ -46,7 +46,7 @@ pub(crate) enum Credential {
 }
 
 impl Credential {
-    /// By this token. Nobody can guess one that was drawn by lot, so a fast digest is enough.
+    /// By this token. A random token cannot be guessed, so a fast digest is enough.
     pub(crate) fn of_token(token: &[u8]) -> Self {
         Self::Token(digest(&SHA256, token).as_ref().try_into().expect("SHA-256 has 32 bytes"))
     }
@@ -66,7 +66,7 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// A user.
+/// An operator in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) name: String,
@@ -122,9 +122,7 @@ fn token_digest(digits: &str) -> Result<[u8; 32], String> {
 /// Refuses names that no line or header can hold.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() || name.starts_with('#') || name.contains(':') || name.contains(char::is_control) {
-        return Err(
-            "a name is not empty, does not begin with #, and has no colon or control character".into()
-        );
+        return Err("a name must not be empty, begin with #, or contain a colon or control character".into());
     }
     Ok(())
 }
@@ -158,7 +156,7 @@ impl UsersFile {
         Ok(Self(lines))
     }
 
-    /// Reads a file; without one, there is nobody.
+    /// Reads a file; without one, there are no operators.
     pub(crate) fn read(file: &Path) -> Result<Self, UsersFileError> {
         let failed = |source| UsersFileError::File { file: file.to_owned(), verb: "read", source };
         match fs::metadata(file) {
@@ -184,7 +182,7 @@ impl UsersFile {
         Ok(outcome)
     }
 
-    /// Everybody in it.
+    /// All operators in it.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.0.iter().filter_map(|line| match line {
             Line::Entry(entry) => Some(entry),
@@ -192,7 +190,7 @@ impl UsersFile {
         })
     }
 
-    /// Adds somebody, in place of who has the same name and is known in the same way.
+    /// Adds an operator, or replaces one with the same name and kind of proof.
     pub(crate) fn set(&mut self, entry: Entry) {
         let own =
             |line: &Line| matches!(line, Line::Entry(old) if old.is_by(&entry.name, entry.credential.kind()));
@@ -202,7 +200,7 @@ impl UsersFile {
         }
     }
 
-    /// Removes everybody of that name; returns whether there was one.
+    /// Removes all entries with that name; true if there was one.
     pub(crate) fn remove(&mut self, name: &str) -> bool {
         let before = self.0.len();
         self.0.retain(|line| !matches!(line, Line::Entry(entry) if entry.name == name));
@@ -223,7 +221,7 @@ impl UsersFile {
         self.passwords().find(|(entry, _)| entry.name == name)
     }
 
-    /// Everybody with a password, and its hash.
+    /// All operators with a password, and its hash.
     pub(crate) fn passwords(&self) -> impl Iterator<Item = (&Entry, &str)> {
         self.entries().filter_map(|entry| match &entry.credential {
             Credential::Password(hash) => Some((entry, hash.as_str())),

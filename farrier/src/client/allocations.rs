@@ -37,14 +37,16 @@ impl NodeApi {
         while allocation.state == AllocationState::Allocating {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 self.free(&allocation).await?;
-                bail!("no node was taken in time; those that are as wanted may be worked on");
+                bail!(
+                    "no matching node became free in time; candidates may be locked: retry, or see `farrier watch`"
+                );
             }
             tokio::time::sleep(LOOK_INTERVAL).await;
             allocation = self.read(Method::GET, &["allocations", &allocation.uuid], None::<&()>).await?;
         }
         if allocation.state == AllocationState::Error {
             self.free(&allocation).await?;
-            bail!("{}", allocation.last_error.unwrap_or_else(|| "no node is as wanted".to_owned()));
+            bail!("{}", allocation.last_error.unwrap_or_else(|| "no node matches the request".to_owned()));
         }
         Ok(allocation)
     }

@@ -22,10 +22,10 @@ pub(super) async fn receive(mut answer: Response) -> anyhow::Result<Vec<u8>> {
     let is_json = kind.is_some_and(|kind| kind.starts_with("application/json"));
     let longest = if is_json { LONGEST_JSON } else { LONGEST_FILE };
     let mut bytes = Vec::new();
-    while let Some(part) = answer.chunk().await.context("the conductor's answer was cut off")? {
+    while let Some(part) = answer.chunk().await.context("the conductor's response was cut off")? {
         if bytes.len() + part.len() > longest {
             bail!(
-                "the conductor's answer has more than {} MiB; is --url that of a conductor?",
+                "the conductor's response has more than {} MiB; check that --url is a conductor",
                 longest >> 20
             );
         }
@@ -36,5 +36,6 @@ pub(super) async fn receive(mut answer: Response) -> anyhow::Result<Vec<u8>> {
 
 /// What an answer holds.
 pub(super) fn read<T: DeserializeOwned>(answer: &[u8]) -> anyhow::Result<T> {
-    json::read(answer, &LIMITS).context("the conductor's answer cannot be read; is it the same version?")
+    json::read(answer, &LIMITS)
+        .context("the conductor's response is invalid; check that both have the same version")
 }

@@ -34,7 +34,7 @@ pub(crate) struct Indicator {
     pub(crate) component: String,
     /// Its name there.
     pub(crate) name: String,
-    /// What it can be told to do.
+    /// The states that it supports.
     pub(crate) states: Vec<IndicatorState>,
 }
 

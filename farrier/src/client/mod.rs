@@ -37,7 +37,7 @@ const READY_FIELDS: &[&str] = &["name", "driver", "driver_info", "properties"];
 
 const VERSION_HEADER: &str = "X-OpenStack-Ironic-API-Version";
 
-/// How often a node is looked at until an order is carried out.
+/// The interval between checks of a node during an operation.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What lists of nodes show.
@@ -73,7 +73,7 @@ pub(crate) struct NodeApi {
 #[derive(Deserialize)]
 struct Nodes {
     nodes: Vec<NodeRecord>,
-    /// Where the list goes on.
+    /// The link to the next page.
     #[serde(default)]
     next: Option<IgnoredAny>,
 }
@@ -104,7 +104,7 @@ impl NodeApi {
         let completed = self.complete(&node.uuid, later, ports).await;
         completed.with_context(|| {
             format!(
-                "node {0} was created, but not all of it; remove it with `farrier node delete {0}`",
+                "node {0} was created incompletely; delete it with `farrier node delete {0}`",
                 node.label()
             )
         })?;
@@ -136,7 +136,7 @@ impl NodeApi {
         match ports.ports.is_empty() {
             true => Ok(()),
             false => bail!(
-                "a port with MAC address {address} already exists; choose another address, or delete what has it first"
+                "a port with MAC address {address} already exists; choose another address, or delete that port first"
             ),
         }
     }
@@ -298,8 +298,9 @@ impl NodeApi {
 
     fn below(&self, root: &str, parts: &[&str]) -> anyhow::Result<Url> {
         let mut url = self.url.clone();
-        let mut segments =
-            url.path_segments_mut().map_err(|()| anyhow!("--url {} cannot be a base", self.url))?;
+        let mut segments = url
+            .path_segments_mut()
+            .map_err(|()| anyhow!("--url {} is not a usable base URL; give https://HOST:PORT", self.url))?;
         segments.pop_if_empty().push(root).extend(parts);
         drop(segments);
         Ok(url)

@@ -40,7 +40,7 @@ impl NodeApi {
         let body = self.send_to(Method::GET, url, None::<&()>).await?;
         let mut list: Value = answer::read(&body)?;
         serde_json::from_value(list[kind.path()].take())
-            .with_context(|| format!("the conductor lists no {}", kind.path()))
+            .with_context(|| format!("the conductor's response has no {}", kind.path()))
     }
 
     /// The one with this name or UUID.

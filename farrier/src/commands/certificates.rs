@@ -16,12 +16,12 @@ use serde_json::json;
 pub(crate) struct ShowCertificates {
     /// Name or UUID of the node.
     node: String,
-    /// Verify the signature, the node and the agent of each certificate on this host, and compare the statement for the
-    /// machine with the disks of the last inspection. Fails if a certificate does not verify, if there is none, or if
-    /// the node is available and its disks are not proven to be erased.
+    /// Verify each certificate on this host, and compare the machine statement with the disks of the last
+    /// inspection. Fails if a certificate is invalid or missing, or if the disks of an available node are not
+    /// proven erased.
     #[arg(long)]
     verify: bool,
-    /// Print all of it as JSON, with the certificates themselves.
+    /// Print the records and the certificates as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -49,7 +49,7 @@ fn verify(node: &str, shown: &EraseCertificate) -> Verified {
     signed.is_of(node, &shown.agent)?;
     match signed.statement == shown.statement {
         true => Ok(()),
-        false => Err(CertificateError::Unreadable("it says something else than the conductor".to_owned())),
+        false => Err(CertificateError::Unreadable("it differs from the conductor's record".to_owned())),
     }
 }
 
@@ -67,7 +67,7 @@ fn judge(node: &str, record: &ErasureRecord, verified: &[Verified]) -> anyhow::R
         );
     }
     if record.certificates.is_empty() {
-        bail!("node {node} has no certificates of erasure; clean it");
+        bail!("node {node} has no certificates of erasure; clean the node");
     }
     Ok(())
 }

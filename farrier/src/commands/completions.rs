@@ -14,7 +14,7 @@ enum Shell {
 /// Options of `farrier completions`.
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// The shell; for bash, put what is printed into ~/.local/share/bash-completion/completions/farrier.
+    /// Shell. For bash, write the output to ~/.local/share/bash-completion/completions/farrier.
     shell: Shell,
 }
 

@@ -20,13 +20,13 @@ const END: u8 = 0x1d;
 pub(crate) struct Console {
     /// Name or UUID of the node.
     node: String,
-    /// Open the console first, which is kept in a log from then on, until it is closed.
+    /// Open the console first; the conductor logs it until it is closed.
     #[arg(long)]
     open: bool,
-    /// Close the console, and no more.
+    /// Close the console, and exit.
     #[arg(long, conflicts_with = "open")]
     close: bool,
-    /// Print the end of what is kept, and no more.
+    /// Print the end of the log, and exit.
     #[arg(long, conflicts_with = "close")]
     no_follow: bool,
 }
@@ -46,7 +46,7 @@ impl Console {
         self.attend(api, end).await
     }
 
-    /// Shows what stands from a place on, and tells where that ends.
+    /// Shows the log from an offset on, and returns the next offset.
     async fn look(&self, api: &NodeApi, from: Option<u64>) -> anyhow::Result<u64> {
         let part = api.console(&self.node, from).await?;
         // What a machine says goes to the terminal as it is, as it would at the machine.
@@ -83,10 +83,10 @@ fn keyboard() -> anyhow::Result<Option<Keyboard>> {
         return Ok(None);
     }
     eprintln!("[farrier: Ctrl and ] end this]");
-    let before = termios::tcgetattr(&stdin).context("the terminal cannot be asked for its settings")?;
+    let before = termios::tcgetattr(&stdin).context("the settings of the terminal cannot be read")?;
     let mut raw = before.clone();
     termios::cfmakeraw(&mut raw);
-    termios::tcsetattr(&stdin, SetArg::TCSADRAIN, &raw).context("the terminal does not pass on keys")?;
+    termios::tcsetattr(&stdin, SetArg::TCSADRAIN, &raw).context("the terminal cannot be set to raw mode")?;
     let (pass_on, typed) = channel(64);
     // A thread of its own: reading from a terminal cannot be called off.
     std::thread::spawn(move || {

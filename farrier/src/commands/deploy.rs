@@ -17,7 +17,7 @@ use tokio::time::Instant;
 /// How often the conductor is asked for news.
 const NEWS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Polls without news after which the node itself is looked at, in case the conductor was
+/// Rounds without news after which the node itself is checked, in case the conductor was
 /// restarted and knows no events any more.
 const QUIET_POLLS: u32 = 40;
 
@@ -25,52 +25,51 @@ const QUIET_POLLS: u32 = 40;
 #[derive(Debug, Args)]
 #[group(id = "deployment")]
 pub(crate) struct DeployOptions {
-    /// Name or UUID of the node; or have one taken by --resource-class.
+    /// Name or UUID of the node; or use --resource-class.
     #[arg(required_unless_present = "resource_class", conflicts_with = "resource_class")]
     node: Option<String>,
-    /// Take any available node of this class, in one step.
+    /// Deploy to any available node of this resource class.
     #[arg(long, value_name = "CLASS")]
     resource_class: Option<String>,
-    /// A trait that the node must have.
+    /// Required trait of the node.
     #[arg(long = "trait", value_name = "TRAIT", requires = "resource_class", conflicts_with = "node")]
     traits: Vec<String>,
-    /// Name or UUID of a node that may be taken, where not any may be.
+    /// Restrict the choice to this node, by name or UUID.
     #[arg(long = "candidate", value_name = "NODE", requires = "resource_class", conflicts_with = "node")]
     candidates: Vec<String>,
-    /// URL of the image, as the machine reaches it: of a whole disk, or with --root-gb of a partition.
+    /// URL of the image, as the machine reaches it: a whole-disk image, or with --root-gb a partition image.
     #[arg(long, value_name = "URL")]
     image: String,
-    /// Digest of the image: sha256:HEX, sha512:HEX, or plain hex of 64 or 128 digits.
+    /// Checksum of the image: sha256:HEX, sha512:HEX, or plain hex of 64 or 128 digits.
     #[arg(long, value_name = "ALGO:HEX")]
     checksum: String,
-    /// Format of the image: raw for exact bytes, qcow2, or unknown to let the agent unpack gzip, zstd, xz
-    /// and bzip2.
+    /// Format of the image: raw (exact bytes), qcow2, or unknown (the agent decompresses gzip, zstd, xz and bzip2).
     #[arg(long, default_value = "raw")]
     format: String,
-    /// Config drive: the folder that holds openstack/latest/, an ISO 9660 or FAT image, or a file
-    /// with base64 of a gzip of one.
+    /// Config drive: a folder with openstack/latest/, an ISO 9660 or FAT image, or a file with the base64 of a
+    /// gzipped image.
     #[arg(long, value_name = "DIR|FILE")]
     config_drive: Option<PathBuf>,
-    /// Size of the root partition that is made for a partition image.
+    /// Size of the root partition of a partition image, in GiB.
     #[arg(long, value_name = "GIB")]
     root_gb: Option<u64>,
-    /// Size of the swap space beside a partition image.
+    /// Size of the swap partition of a partition image, in MiB.
     #[arg(long, value_name = "MIB", requires = "root_gb")]
     swap_mb: Option<u64>,
-    /// Size of the ephemeral partition beside a partition image.
+    /// Size of the ephemeral partition of a partition image, in GiB.
     #[arg(long, value_name = "GIB", requires = "root_gb")]
     ephemeral_gb: Option<u64>,
-    /// Keep what is on the ephemeral partition; all sizes must be those of the last deployment.
+    /// Preserve the ephemeral partition; all sizes must equal those of the last deployment.
     #[arg(long, requires = "ephemeral_gb")]
     preserve_ephemeral: bool,
-    /// Deploy steps beside those that run by themselves, or with priority 0 in their place: a JSON list, or a
-    /// file with one.
+    /// Deploy steps: a JSON list, or a file with one. They are added to the default steps; priority 0 disables a
+    /// step.
     #[arg(long, value_name = "FILE|JSON")]
     steps: Option<Steps>,
-    /// Print one JSON object per event instead of a progress bar or log.
+    /// Print one JSON object for each event.
     #[arg(long)]
     json: bool,
-    /// Give up watching after this many seconds; the deployment itself goes on.
+    /// Seconds to watch the deployment, which continues after that.
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
 }
@@ -116,7 +115,7 @@ impl DeployOptions {
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 bail!(
-                    "node {node} was not active after {} s; `farrier explain {node}` tells where it is",
+                    "node {node} was not active after {} s; `farrier explain {node}` shows why",
                     self.timeout.unwrap_or_default()
                 );
             }
@@ -132,14 +131,12 @@ impl DeployOptions {
         let (traits, candidate_nodes) = (self.traits.clone(), self.candidates.clone());
         let wanted = Wanted { resource_class, traits, candidate_nodes };
         let allocation = api.allocate(&wanted, deadline).await?;
-        let node = allocation
-            .node_uuid
-            .clone()
-            .context("the allocation has no node; look at the conductor's log")?;
+        let node =
+            allocation.node_uuid.clone().context("the allocation has no node; check the conductor's log")?;
         Ok(Chosen { node, allocation: Some(allocation) })
     }
 
-    /// What is to be deployed.
+    /// The deployment.
     fn deployment(&self) -> anyhow::Result<Deployment> {
         let mut info = self.instance_info();
         if let Some(path) = &self.config_drive {
@@ -176,10 +173,9 @@ async fn freed(api: &NodeApi, allocation: Option<AllocationRecord>, refusal: any
     let Some(allocation) = allocation else { return refusal };
     match api.free(&allocation).await {
         Ok(()) => refusal,
-        Err(error) => refusal.context(format!(
-            "the node stays taken by allocation {} ({error}), because it could not be deployed",
-            allocation.uuid
-        )),
+        Err(error) => {
+            refusal.context(format!("the node stays reserved by allocation {} ({error})", allocation.uuid))
+        }
     }
 }
 

@@ -14,24 +14,24 @@ use std::path::{Path, PathBuf};
 /// Where iscsiadm keeps what it knows of targets.
 const RECORDS: &str = "/etc/iscsi/nodes";
 
-/// What can be done with disks.
+/// Commands for disks.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DiskCommand {
-    /// Have the agent of a node export its root disk, and print ready command lines for QEMU and open-iscsi. The agent
-    /// must wait: the node is manageable, held, or has failed. Until the disk is released nothing else becomes of it.
+    /// Export the root disk of a node over iSCSI, and print command lines for QEMU and open-iscsi. The node must be
+    /// manageable, held or failed; it accepts no other operation until the release.
     Export {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
-        /// Let nobody write to it.
+        /// Export the disk read-only.
         #[arg(long)]
         read_only: bool,
-        /// Folder for the secret, for its owner alone [default: disk-of-NODE, in the current folder].
+        /// Folder for the CHAP secret, readable by its owner [default: disk-of-NODE in the current folder].
         #[arg(long, value_name = "FOLDER")]
         secrets: Option<PathBuf>,
     },
-    /// Have the agent of a node end that, whoever is logged in.
+    /// Stop the export, and end the sessions of all initiators.
     Release {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
     },
 }
@@ -112,12 +112,12 @@ impl Lines<'_> {
 impl Display for Lines<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { export: DiskExport { portal, target, initiator, .. }, folder, label, read_only } = self;
-        let (folder, may) = (folder.display(), if *read_only { ", to be read alone" } else { "" });
+        let (folder, may) = (folder.display(), if *read_only { ", read-only" } else { "" });
         writeln!(f, "# The disk of {label} is exported at {portal} as")?;
         writeln!(f, "#   {target}, logical unit 1{may},")?;
-        writeln!(f, "# to the initiator {initiator} alone.")?;
-        writeln!(f, "# Its secret is in {folder}. End all of it by: farrier disk release {label}\n")?;
-        writeln!(f, "# QEMU, as anybody, with the package qemu-block-extra: to keep the disk as a file,")?;
+        writeln!(f, "# only to the initiator {initiator}.")?;
+        writeln!(f, "# Its secret is in {folder}. To end the export: farrier disk release {label}\n")?;
+        writeln!(f, "# QEMU, as any user, with the package qemu-block-extra: to save the disk to a file,")?;
         let file = quoted(format!("{label}.qcow2"));
         writeln!(f, "qemu-img convert -O qcow2 {} {file}", self.qemu("--image-opts"))?;
         if !read_only {
@@ -128,7 +128,7 @@ impl Display for Lines<'_> {
                 self.qemu("--target-image-opts").replacen(" --target", " IMAGE --target", 1)
             )?;
         }
-        writeln!(f, "# to have it as a block device of this host, as root, after modprobe nbd")?;
+        writeln!(f, "# to attach it as a block device of this host, as root, after modprobe nbd")?;
         let mode = if *read_only { "--read-only " } else { "" };
         writeln!(f, "qemu-nbd {mode}--connect=/dev/nbd0 {}", self.qemu("--image-opts"))?;
         writeln!(f, "qemu-nbd --disconnect /dev/nbd0\n")?;

@@ -11,7 +11,7 @@ use farrier_engine::explain::Explanation;
 pub(crate) struct Explain {
     /// Name or UUID of the node.
     node: String,
-    /// Print it as JSON.
+    /// Print the explanation as JSON.
     #[arg(long)]
     json: bool,
 }

@@ -12,10 +12,10 @@ use farrier_engine::records::HistoryEntry;
 pub(crate) struct History {
     /// Name or UUID of the node.
     node: String,
-    /// Tell also what each event was about, through which conductor it came, and who wanted it.
+    /// Show the detail, the conductor and the user of each event.
     #[arg(long)]
     long: bool,
-    /// Print all of it as JSON.
+    /// Print the history as JSON.
     #[arg(long)]
     json: bool,
 }

@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Logs {
     /// Name or UUID of the node.
     node: String,
-    /// Fetch an archive by its name, or the latest one.
+    /// Fetch one archive: its name, or latest.
     #[arg(long, value_name = "NAME|latest")]
     fetch: Option<String>,
-    /// Where it goes, for its owner alone [default: its name, in the current folder].
+    /// Output file, readable by its owner [default: the name of the archive, in the current folder].
     #[arg(long, value_name = "FILE", requires = "fetch")]
     output: Option<PathBuf>,
     /// List the archives as JSON.

@@ -34,7 +34,7 @@ pub(crate) struct Cli {
 enum Command {
     /// Run the conductor until it is interrupted.
     Serve(Box<serve::Serve>),
-    /// Enrol, show, validate, power, clean, service, rescue and delete nodes.
+    /// Manage nodes: enroll, show, validate, power, clean, service, rescue, delete.
     Node {
         #[command(flatten)]
         conductor: Access,
@@ -43,7 +43,7 @@ enum Command {
         #[command(subcommand)]
         command: node::NodeCommand,
     },
-    /// Say who may operate the conductor of this host: users with passwords, and tokens.
+    /// Manage the operators of the conductor on this host: users with passwords, and tokens.
     Auth {
         #[command(flatten)]
         file: auth::AuthFile,
@@ -52,96 +52,96 @@ enum Command {
         #[command(subcommand)]
         command: auth::AuthCommand,
     },
-    /// Write an image to a node, boot it, and report how it goes.
+    /// Deploy an image to a node, and show the progress.
     Deploy {
         #[command(flatten)]
         conductor: Access,
         #[command(flatten)]
         deploy: deploy::DeployOptions,
     },
-    /// Keep deploy templates: steps of the deployments of instances that want their names as traits.
+    /// Manage deploy templates: named lists of deploy steps, selected by an instance trait.
     Template {
         #[command(flatten)]
         conductor: Access,
         #[command(subcommand)]
         command: templates::WorkflowCommand,
     },
-    /// Keep runbooks: steps of cleaning and service for nodes that have their names as traits.
+    /// Manage runbooks: named lists of clean or service steps, approved by a node trait.
     Runbook {
         #[command(flatten)]
         conductor: Access,
         #[command(subcommand)]
         command: templates::WorkflowCommand,
     },
-    /// Show all nodes as they are now, and as they change: a table on a terminal, else a line for each change.
+    /// Watch all nodes: a table on a terminal, otherwise one line for each change.
     Watch {
         #[command(flatten)]
         conductor: Access,
         #[command(flatten)]
         watch: watch::Watch,
     },
-    /// Tell what a node waits for, since when and until when, on what evidence, and what to do.
+    /// Explain the state of a node: the cause of the wait, the deadline, the evidence and the next action.
     Explain {
         #[command(flatten)]
         conductor: Access,
         #[command(flatten)]
         explain: explain::Explain,
     },
-    /// Reach the disk of a machine by iSCSI, without a system on it: to recover what it holds, or to write it.
+    /// Export the disk of a machine over iSCSI, to recover or to write it.
     Disk {
         #[command(flatten)]
         conductor: Access,
         #[command(subcommand)]
         command: disk::DiskCommand,
     },
-    /// Show the serial console of a machine as it goes on, and type at it.
+    /// Show the serial console of a machine, and send input to it.
     Console {
         #[command(flatten)]
         conductor: Access,
         #[command(flatten)]
         console: console::Console,
     },
-    /// Tell what happened to a node, and who wanted it.
+    /// Show the history of a node.
     History {
         #[command(flatten)]
         conductor: Access,
         #[command(flatten)]
         history: history::History,
     },
-    /// Show, and verify, what proves that the disks of a node were erased.
+    /// Show and verify the certificates of erasure of a node.
     Certificates {
         #[command(flatten)]
         conductor: Access,
         #[command(flatten)]
         certificates: certificates::ShowCertificates,
     },
-    /// List the logs that were kept of ramdisks in which an operation failed, and fetch them.
+    /// List and fetch the ramdisk logs of failed operations.
     Logs {
         #[command(flatten)]
         conductor: Access,
         #[command(flatten)]
         logs: logs::Logs,
     },
-    /// Tell for each interface of a node what is missing; fails when power, boot or management cannot do their part.
+    /// Validate the interfaces of a node. Fails if power, management or boot is invalid.
     Validate {
         #[command(flatten)]
         conductor: Access,
         #[command(flatten)]
         validate: validate::Validate,
     },
-    /// Print what makes a shell complete these commands.
+    /// Print a shell completion script.
     Completions(completions::Completions),
 }
 
 /// How the commands end.
-const EXIT_CODES: &str = "Ends with 0 when all is done, 1 when something was refused or failed, 2 when the command line \
-    is wrong, and 3 when an order goes on that was waited for long enough.";
+const EXIT_CODES: &str =
+    "Exit status: 0 success; 1 refused or failed; 2 usage error; 3 still running when --wait expired.";
 
 /// Runs a command.
 ///
 /// # Errors
 ///
-/// Why the command failed; [`wait::GaveUp`] when an order goes on that was waited for long enough.
+/// Why the command failed; [`wait::GaveUp`] if the operation is still running when `--wait` expires.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let default_level = if matches!(cli.command, Command::Serve(_)) { "info" } else { "warn" };

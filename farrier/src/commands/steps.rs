@@ -18,14 +18,14 @@ impl FromStr for Steps {
     }
 }
 
-/// The steps of a cleaning or service, or who has them.
+/// The steps of a cleaning or service.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct ChosenSteps {
-    /// The steps: a JSON list such as '[{"interface": "deploy", "step": "erase_devices"}]', or a file with one.
+    /// Steps: a JSON list, or a file with one. Example: '[{"interface": "deploy", "step": "erase_devices"}]'.
     #[arg(long, value_name = "FILE|JSON")]
     steps: Option<Steps>,
-    /// Name or UUID of the runbook that has them.
+    /// Name or UUID of a runbook.
     #[arg(long, value_name = "RUNBOOK")]
     runbook: Option<String>,
 }

@@ -5,32 +5,32 @@ use crate::commands::steps::Steps;
 use crate::view::table::table;
 use clap::Subcommand;
 
-/// What can be done with steps by name.
+/// Commands for deploy templates and runbooks.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkflowCommand {
-    /// Write steps down under a name, which is a trait of the nodes that they are for.
+    /// Create a named list of steps. The name is a trait of the nodes that use it.
     Create {
-        /// The name: a trait such as CUSTOM_WIPED.
+        /// Name: a trait. Example: CUSTOM_WIPED.
         name: String,
-        /// The steps: a JSON list, or a file with one. Each has interface, step and args; those of a template a
-        /// priority, those of a runbook an order.
+        /// Steps: a JSON list, or a file with one. Each step has interface, step and args; in a template also a
+        /// priority, in a runbook an order.
         #[arg(long, value_name = "FILE|JSON")]
         steps: Steps,
     },
-    /// List them.
+    /// List all of them.
     List {
-        /// Print them as JSON.
+        /// Print the list as JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Show one, as JSON.
+    /// Show one as JSON.
     Show {
-        /// Name or UUID.
+        /// Name or UUID of the template or runbook.
         name: String,
     },
-    /// Forget one. What was begun with it goes on.
+    /// Delete one. Operations that started with it continue.
     Delete {
-        /// Name or UUID.
+        /// Name or UUID of the template or runbook.
         name: String,
     },
 }

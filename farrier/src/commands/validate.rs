@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Validate {
     /// Name or UUID of the node.
     node: String,
-    /// Print it as JSON.
+    /// Print the results as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -44,7 +44,7 @@ fn controllable(node: &str, validities: &BTreeMap<InterfaceKind, Validity>) -> a
     let is_invalid = |kind: &InterfaceKind| validities.get(kind).and_then(|one| one.result) == Some(false);
     let invalid: Vec<_> = needed.iter().filter(|kind| is_invalid(kind)).map(|kind| kind.as_str()).collect();
     if !invalid.is_empty() {
-        bail!("node {node} cannot be controlled: see the reason of {}", invalid.join(", "));
+        bail!("node {node} is invalid: see the reason for {}", invalid.join(", "));
     }
     Ok(())
 }

@@ -7,20 +7,20 @@ use std::io::IsTerminal;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long an order is waited for.
+/// Options for waiting.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Waiting {
-    /// End when the order is taken, and do not wait until it is carried out.
+    /// Return as soon as the conductor accepts the request.
     #[arg(long, global = true, conflicts_with = "wait")]
     no_wait: bool,
-    /// Wait at most so many seconds until it is carried out [default: for as long as it takes]. It goes on in any case.
+    /// Seconds to wait for the operation, which continues after that [default: no limit].
     #[arg(long, global = true, value_name = "SECONDS")]
     wait: Option<u64>,
 }
 
-/// The order was not carried out in time, and goes on.
+/// The operation did not end in time, and continues.
 #[derive(Debug, thiserror::Error)]
-#[error("node {node} is {state} after {seconds} s; `farrier explain {node}` tells what it waits for")]
+#[error("node {node} is {state} after {seconds} s; `farrier explain {node}` shows why")]
 pub(crate) struct GaveUp {
     node: String,
     state: String,
@@ -28,7 +28,7 @@ pub(crate) struct GaveUp {
 }
 
 impl Waiting {
-    /// The node once nobody works on it any more; nothing when it is gone, or is not waited for.
+    /// The node once no conductor works on it; nothing when it is gone, or without a wait.
     pub(crate) async fn settled(&self, api: &NodeApi, node: &str) -> anyhow::Result<Option<NodeRecord>> {
         self.until(api, node, |_| true).await
     }

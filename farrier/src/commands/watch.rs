@@ -16,13 +16,13 @@ use time::format_description::well_known::Rfc3339;
 #[derive(Debug, Args)]
 #[group(id = "watching")]
 pub(crate) struct Watch {
-    /// Print the table once, and end.
+    /// Print the table once, and exit.
     #[arg(long)]
     once: bool,
-    /// Print one JSON object for each node, and for each change of one.
+    /// Print one JSON object for each node, and for each change.
     #[arg(long)]
     json: bool,
-    /// Look each so many seconds.
+    /// Refresh interval, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     interval: u64,
 }
@@ -132,7 +132,7 @@ enum Change<'a> {
     Gone(String),
 }
 
-/// A terminal whose picture is drawn again each time.
+/// A terminal whose picture is redrawn each time.
 struct Screen {
     term: Term,
     is_terminal: bool,

@@ -1,4 +1,4 @@
-//! A dnsmasq of our own: configured, watched, and started again when something has changed, or it ends.
+//! Our dnsmasq: configured, watched, and restarted after a change or an exit.
 //!
 //! It knows its leases from their file, and is away for a tenth of a second. Firmware asks again.
 //!
@@ -31,7 +31,7 @@ use tokio::time::{Instant, sleep, timeout};
 const BEGIN: Duration = Duration::from_secs(30);
 /// The first pause before it is started again, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// How long it has to run for the pauses to begin again.
+/// The run time after which the pauses start again.
 const STEADY: Duration = Duration::from_secs(60);
 /// How long a change waits for others, since many nodes may change together.
 const TOGETHER: Duration = Duration::from_millis(100);
@@ -41,7 +41,7 @@ const END: Duration = Duration::from_secs(5);
 const READY: &str = ": DHCP, ";
 /// Users without rights, the first of which that there is.
 const USERS: [&str; 2] = ["dnsmasq", "nobody"];
-/// Folders that everybody can enter, for what everybody may read until the host starts again.
+/// Folders that every user can enter, for files that every user may read until a reboot.
 const PUBLIC: [&str; 2] = ["/run", "/tmp"];
 
 /// A dnsmasq that runs.
@@ -60,7 +60,7 @@ struct Running {
 }
 
 impl Dhcp {
-    /// Configures it, and starts it. What was told of nodes before stays told.
+    /// Configures and starts it. The options of nodes stay.
     pub(crate) async fn start(
         site: &Site,
         folder: &Path,
@@ -68,7 +68,7 @@ impl Dhcp {
         changed: Arc<Notify>,
     ) -> anyhow::Result<Self> {
         for made in [folder, &places.hosts, &places.options] {
-            fs::create_dir_all(made).with_context(|| format!("{} cannot be made", made.display()))?;
+            fs::create_dir_all(made).with_context(|| format!("{} cannot be created", made.display()))?;
         }
         let configuration = folder.join("dnsmasq.conf");
         let copies = if geteuid().is_root() { Some(Copies::of(places)?) } else { None };
@@ -87,13 +87,13 @@ impl Dhcp {
         &self.interface
     }
 
-    /// Keeps it running, and tells of each address that it gives, until this is dropped.
+    /// Keeps it running, and reports each lease, until this is dropped.
     pub(crate) async fn serve(mut self, mut leased: impl FnMut(Lease)) {
         let mut pause = PAUSES.0;
         loop {
             let begin = Instant::now();
             if let Some(status) = self.running.attend(&self.changed, &mut leased).await {
-                tracing::error!("dnsmasq ended ({status}); it is started again");
+                tracing::error!("dnsmasq exited ({status}); restarting it");
                 if begin.elapsed() > STEADY {
                     pause = PAUSES.0;
                 }
@@ -126,10 +126,11 @@ impl Copies {
     fn of(own: &Places) -> anyhow::Result<Self> {
         let user = USERS.into_iter().find(|name| User::from_name(name).is_ok_and(|user| user.is_some()));
         let user = user.with_context(|| {
-            format!("dnsmasq has no user without rights; add one of {}", USERS.join(", "))
+            format!("there is no unprivileged user for dnsmasq; add one of {}", USERS.join(", "))
         })?;
         let public = PUBLIC.into_iter().find(|folder| access(*folder, AccessFlags::W_OK).is_ok());
-        let public = public.context("there is no folder for what dnsmasq reads; is /tmp writable?")?;
+        let public =
+            public.context("no folder for the files of dnsmasq can be created; is /tmp writable?")?;
         let name = format!("farrier-dnsmasq-{}", hex::encode(rand::random::<[u8; 8]>()));
         let folder = Path::new(public).join(name);
         let [hosts, options] = ["hosts", "options"].map(|name| folder.join(name));
@@ -174,7 +175,7 @@ impl Running {
     async fn start(configuration: &Path, copies: Option<&Copies>) -> anyhow::Result<Self> {
         if let Some(copies) = copies {
             let folder = copies.folder.display();
-            copies.make().with_context(|| format!("{folder} cannot be made, for what dnsmasq reads"))?;
+            copies.make().with_context(|| format!("{folder} for the files of dnsmasq cannot be created"))?;
         }
         let mut command = Command::new("dnsmasq");
         command.arg(format!("--conf-file={}", configuration.display()));
@@ -200,7 +201,7 @@ impl Running {
         };
         match timeout(BEGIN, ready).await {
             Ok(true) => Ok(Self { child, lines, log: Log::default() }),
-            _ => Err(anyhow::anyhow!("dnsmasq did not begin: {}", said.join("; "))),
+            _ => Err(anyhow::anyhow!("dnsmasq failed to start: {}", said.join("; "))),
         }
     }
 

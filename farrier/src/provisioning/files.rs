@@ -51,7 +51,7 @@ pub(crate) struct Files {
 pub(crate) struct Found {
     /// What is in it.
     pub(crate) content: Content,
-    /// The trace of its transfer; nothing for what says nothing about a machine.
+    /// The client that gets it; nothing for files without a machine.
     pub(crate) trace: Option<TransferTrace>,
 }
 
@@ -97,7 +97,7 @@ impl Files {
         &self.figures
     }
 
-    /// The file of this name, as it is now, for who asks from this address. Why there is none is told to nobody.
+    /// The current file of this name, for a client with this address. A missing one has no reason.
     pub(crate) async fn open(&self, name: &str, address: IpAddr, by: Protocol) -> Option<Found> {
         let found = self.find(name, address).await;
         self.figures.asked(by, found.is_some());
@@ -121,8 +121,7 @@ impl Files {
             let Some(content) = opened(file).await else {
                 let package = Loaders::package(name.trim_start_matches('/')).unwrap_or("of your own");
                 tracing::warn!(
-                    "a machine asks for {name}, and there is no {}: install {package}, or name a file by \
-                     --loader-file-paths",
+                    "a machine requests {name}, and {} is missing: install {package}, or set --loader-file-paths",
                     file.display()
                 );
                 return None;

@@ -1,7 +1,7 @@
 //! Boot files by HTTP, for iPXE, GRUB and UEFI firmware.
 //!
 //! A file is read as fast as its machine takes it, and no faster: two pieces are held for each. A machine that takes
-//! nothing for a while loses its permit and its connection, and begins again; sooner when another waits for that permit.
+//! nothing for a while loses its permit and its connection, and starts again; sooner if another one waits for that permit.
 
 use crate::network::fair_semaphore::FairPermit;
 use crate::provisioning::figures::Protocol;
@@ -90,7 +90,7 @@ async fn answer(
     reply.body(body).unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }
 
-/// What counts the bytes that were sent.
+/// The receiver of the progress.
 struct Counters {
     counted: Counter,
     trace: Option<TransferTrace>,

@@ -1,4 +1,4 @@
-//! Who has an address, as a dnsmasq of our own wrote it down. Its file is read again only when it has changed, off the
+//! The owner of an address in the lease file of our dnsmasq. Its file is read again only when it has changed, off the
 //! threads that serve others.
 
 use farrier_conductor::model::MacAddress;

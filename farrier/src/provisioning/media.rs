@@ -20,12 +20,12 @@ use tokio::task::spawn_blocking;
 /// Bytes of a piece.
 const PIECE: usize = 256 << 10;
 
-/// Who is sent a virtual medium that knows its name.
+/// Clients that may load a virtual medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Readers {
-    /// Every client: its BMC may be behind NAT or a proxy, or have more addresses than one.
+    /// Every client that knows the name of the medium.
     Anybody,
-    /// Clients with an address of its BMC, where that is known.
+    /// Clients with the address of the BMC, if that is known.
     Bmc,
 }
 

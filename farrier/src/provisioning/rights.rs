@@ -17,7 +17,7 @@ const FILES: u64 = 8192;
 const OF_DHCP: [CapabilitySet; 3] =
     [CapabilitySet::NET_BIND_SERVICE, CapabilitySet::NET_ADMIN, CapabilitySet::NET_RAW];
 
-/// Where systemd tells of a folder for this service alone, which goes with it.
+/// The variable in which systemd passes the private folder of the service.
 const RUNTIME_DIRECTORY: &str = "RUNTIME_DIRECTORY";
 
 /// Keeps the rights of this process to itself, and lets it open as many files as its clients need. Its temporary files,
@@ -30,14 +30,14 @@ pub(crate) fn prepare_process() {
         tracing::warn!("temporary files are in {}", tempfile::env::temp_dir().display());
     }
     if let Err(error) = clear_ambient_capability_set() {
-        tracing::warn!("programs inherit the rights of this process, which cannot be changed: {error}");
+        tracing::warn!("child processes inherit the capabilities of this process: {error}");
     }
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.map_or(FILES, |most| most.min(FILES));
     if limit.current.is_some_and(|current| current < most)
         && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(most), ..limit })
     {
-        tracing::warn!("the limit of open files cannot be raised: {error}");
+        tracing::warn!("the limit for open files cannot be raised: {error}");
     }
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn with_rights_of_dhcp<T: Send>(start: impl FnOnce() -> T + Send) -> 
     thread::scope(|scope| {
         let started = scope.spawn(|| {
             if let Err(error) = inherit(&OF_DHCP) {
-                tracing::warn!("dnsmasq cannot inherit rights of this process: {error}");
+                tracing::warn!("dnsmasq cannot inherit capabilities of this process: {error}");
             }
             start()
         });
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// The inherited rights of a program, as `/proc` tells them.
+    /// The inherited capabilities of a program, from `/proc`.
     fn ambient(start: impl FnOnce(&mut Command) -> std::process::Output) -> u64 {
         let mut command = Command::new("grep");
         let output = start(command.args(["CapAmb", "/proc/self/status"]));

@@ -27,7 +27,7 @@ impl TransferTrace {
         Self { conductor, peer, stage, what, total, percent: None }
     }
 
-    /// It has all bytes up to this one. Reported once for each hundredth.
+    /// It has all bytes up to this one. Recorded once for each hundredth.
     pub(crate) fn reached(&mut self, bytes: u64) {
         let percent = Some((bytes * 100).checked_div(self.total).unwrap_or(100));
         if self.percent != percent {

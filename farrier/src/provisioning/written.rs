@@ -44,7 +44,7 @@ pub(crate) async fn keep(conductor: Conductor, roots: BootRoots) {
         return std::future::pending().await;
     }
     let mut begun = conductor.ramdisks().nodes_with_boot_trace().await.unwrap_or_else(|error| {
-        tracing::error!("boot files for other servers cannot be looked after: {error}");
+        tracing::error!("boot files for other servers cannot be updated: {error}");
         Vec::new()
     });
     let mut failing = HashSet::new();
@@ -54,7 +54,7 @@ pub(crate) async fn keep(conductor: Conductor, roots: BootRoots) {
     }
 }
 
-/// Looks at these nodes and at all that have files. A failure is logged once.
+/// Checks these nodes and all that have files. Each failure is logged once.
 async fn pass(conductor: &Conductor, roots: &BootRoots, begun: Vec<Uuid>, failing: &mut HashSet<Uuid>) {
     let found: Result<Vec<_>, _> = roots.all().into_iter().map(|root| root.nodes()).collect();
     let found = found.unwrap_or_else(|error| {
@@ -66,7 +66,7 @@ async fn pass(conductor: &Conductor, roots: &BootRoots, begun: Vec<Uuid>, failin
         match refresh(conductor, roots, node).await {
             Ok(()) => drop(failing.remove(&node)),
             Err(error) if failing.insert(node) => {
-                tracing::warn!(%node, "its boot files for other servers stay as they are: {error}");
+                tracing::warn!(%node, "the boot files of a node for other servers cannot be updated: {error}");
             }
             Err(_) => {}
         }

@@ -29,7 +29,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// Where the kernel tells the name of this host.
+/// The kernel's file with the name of this host.
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 
 /// Options of `farrier serve`.
@@ -39,24 +39,24 @@ pub(crate) struct Serve {
     listeners: ListenerOptions,
     #[command(flatten)]
     state_dir: StateDir,
-    /// URL of the ramdisk API as machines reach it [default: where it listens].
+    /// URL of the ramdisk API as machines reach it [default: the address of --listen].
     #[arg(long, value_name = "URL")]
     api_url: Option<String>,
-    /// Answer ramdisks; else lookups and heartbeats are refused with 403.
+    /// Serve the ramdisk API. If false, lookups and heartbeats get 403.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     enable_ramdisk_endpoints: bool,
-    /// SQLite file with the nodes [default: STATE_DIR/nodes.sqlite].
+    /// SQLite database file [default: STATE_DIR/nodes.sqlite].
     #[arg(long, value_name = "FILE")]
     database: Option<PathBuf>,
-    /// Base of the heartbeat interval that agents are told, in seconds.
+    /// Heartbeat timeout, in seconds: agents send a heartbeat several times within it.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     heartbeat_timeout: u64,
-    /// Let agents run programs of the deployed image, as root, where it needs a boot loader that only they can
-    /// install: GRUB for BIOS, or an image without a signed loader.
+    /// Allow agents to run programs of the deployed image, as root, to install a boot loader: GRUB for BIOS, or one
+    /// for an image without a signed loader.
     #[arg(long)]
     enable_bios_bootloader_install: bool,
-    /// Name of this conductor [default: the host's name]. Conductors that share a database each need their own: one
-    /// that starts goes on with what was left under its name.
+    /// Name of this conductor [default: the host name]. It must be unique among conductors that share a database: a
+    /// conductor resumes the operations under its name.
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     conductor_name: Option<String>,
     #[command(flatten)]

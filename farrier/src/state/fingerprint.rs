@@ -25,7 +25,9 @@ impl fmt::Display for Fingerprint {
 
 /// A text that is no fingerprint.
 #[derive(Debug, thiserror::Error)]
-#[error("a fingerprint is the SHA-256 of a certificate, 64 hexadecimal digits, as `farrier serve` tells it")]
+#[error(
+    "a fingerprint is the SHA-256 of a certificate, 64 hexadecimal digits, as printed by `farrier serve`"
+)]
 pub(crate) struct NoFingerprint;
 
 impl FromStr for Fingerprint {

@@ -14,10 +14,10 @@ use std::path::PathBuf;
 /// File of the certificate in the folder of one that was made here.
 pub(crate) const CERTIFICATE: &str = "certificate.pem";
 
-/// Where the folder is.
+/// The state directory.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct StateDir {
-    /// Folder of the conductor: nodes, certificate, operators, and what drivers keep, as consoles.
+    /// State directory of the conductor: database, certificate, operators, consoles and logs.
     #[arg(
         long,
         global = true,
@@ -33,7 +33,7 @@ impl StateDir {
     pub(crate) fn make(&self) -> anyhow::Result<PathBuf> {
         let path = std::path::absolute(&self.state_dir)?;
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
-        made.with_context(|| format!("the state directory {} cannot be made", path.display()))?;
+        made.with_context(|| format!("the state directory {} cannot be created", path.display()))?;
         Ok(path)
     }
 
@@ -47,7 +47,7 @@ impl StateDir {
         self.state_dir.join("tls")
     }
 
-    /// File of the token that makes everybody who may read it an administrator.
+    /// File of the token; every user who can read it is an administrator.
     pub(crate) fn token(&self) -> PathBuf {
         self.state_dir.join("token")
     }

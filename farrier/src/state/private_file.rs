@@ -6,13 +6,13 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-/// Writes a file, in place of one that is there. It belongs to whom that one, or else its folder, belongs to: root may
+/// Writes or replaces a file. It gets the owner of the old one, or of its folder: root may
 /// write it for a service.
 pub(crate) fn write(file: &Path, content: &[u8]) -> io::Result<()> {
     put(file, content, |unfinished| fs::rename(unfinished, file))
 }
 
-/// Writes a file unless it is there; tells whether it was not.
+/// Writes a file unless it exists; true if it was written.
 pub(crate) fn create(file: &Path, content: &[u8]) -> io::Result<bool> {
     let linked = put(file, content, |unfinished| {
         fs::hard_link(unfinished, file)?;
@@ -25,7 +25,7 @@ pub(crate) fn create(file: &Path, content: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// A path in the same folder that nobody else has.
+/// A unique path in the same folder.
 pub(crate) fn beside(path: &Path) -> PathBuf {
     let random = rand::random::<[u8; 8]>();
     let mut name = OsString::from(".");

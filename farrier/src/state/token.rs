@@ -8,7 +8,7 @@ use rand::rngs::OsRng;
 use std::fs;
 use std::path::Path;
 
-/// A token that nobody guesses: 32 random bytes.
+/// A token that cannot be guessed: 32 random bytes.
 pub(crate) fn new() -> String {
     let mut bytes = [0; 32];
     OsRng.try_fill_bytes(&mut bytes).expect("the kernel has random bytes");

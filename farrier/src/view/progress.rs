@@ -122,16 +122,16 @@ fn phase_name(phase: Phase) -> &'static str {
 fn sentence(kind: &EventKind) -> String {
     match kind {
         EventKind::PowerOn => "machine powered on with the ramdisk".to_owned(),
-        EventKind::FirstHeartbeat => "agent called".to_owned(),
+        EventKind::FirstHeartbeat => "first heartbeat of the agent".to_owned(),
         EventKind::WriteStarted => "writing the image".to_owned(),
         EventKind::Progress(progress) => progress_line(progress),
         EventKind::ImageWritten => "image written".to_owned(),
         EventKind::ImageVerified { .. } => "image verified".to_owned(),
-        EventKind::BootEntry => "boot entry in place".to_owned(),
+        EventKind::BootEntry => "boot entry written".to_owned(),
         EventKind::PoweredOff => "machine powered off".to_owned(),
         EventKind::Booting => "machine powered on from its disk".to_owned(),
-        EventKind::Retried { at: Some(step) } => format!("going on at step {step}"),
-        EventKind::Retried { at: None } => "beginning anew, since the agent is gone".to_owned(),
+        EventKind::Retried { at: Some(step) } => format!("resuming at step {step}"),
+        EventKind::Retried { at: None } => "starting again, because the agent is gone".to_owned(),
         EventKind::Active => "node active".to_owned(),
         EventKind::Failed { error } => format!("deployment failed: {error}"),
     }

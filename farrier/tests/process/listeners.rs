@@ -105,10 +105,9 @@ async fn n16_a_page_in_a_browser_of_this_host_orders_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn n17_that_tokens_travel_in_clear_is_reported_in_one_line() {
     let site = Site::new(Script::default()).await;
-    let warnings =
-        |conductor: &Conductor| conductor.log().matches("tokens of agents travel in clear").count();
+    let warnings = |conductor: &Conductor| conductor.log().matches("agent tokens are in clear text").count();
     let open = site.conductor("c1", "0.0.0.0:0");
-    open.says("tokens of agents travel in clear").await;
+    open.says("agent tokens are in clear text").await;
     let (cert, key) = (own_certificate(&open), open.state().join("tls/key.pem"));
     let files = ["--ramdisk-tls-cert", cert.to_str().unwrap(), "--ramdisk-tls-key", key.to_str().unwrap()];
     let closed = site.conductor_with("c2", "0.0.0.0:0", &files);

@@ -133,15 +133,11 @@ async fn commands_say_what_to_do_when_they_are_not_let_in() {
     for (arguments, variables, expected) in [
         (&["node", "list"][..], &standalone[..], None),
         (&["node", "list"], &[ca, user, ("FARRIER_PASSWORD", PASSWORD)], None),
-        (&["node", "list"], &[], Some("is not known: its certificate is not trusted")),
+        (&["node", "list"], &[], Some("is not trusted: its certificate is not trusted")),
         (&["node", "list"], &[], Some("give it as --fingerprint")),
-        (&["node", "list"], &[ca], Some("the conductor wants credentials: set FARRIER_TOKEN")),
-        (&["node", "list"], &[ca, ("FARRIER_TOKEN", "secret")], Some("does not take these credentials")),
-        (
-            &["node", "list"],
-            &[ca, user, ("FARRIER_PASSWORD", "secret")],
-            Some("does not take these credentials"),
-        ),
+        (&["node", "list"], &[ca], Some("the conductor requires credentials: set FARRIER_TOKEN")),
+        (&["node", "list"], &[ca, ("FARRIER_TOKEN", "secret")], Some("rejects these credentials")),
+        (&["node", "list"], &[ca, user, ("FARRIER_PASSWORD", "secret")], Some("rejects these credentials")),
         (&["node", "list"], &[("FARRIER_FINGERPRINT", &"0".repeat(64))], Some("was expected")),
         (
             &["node", "delete", "n1"],
@@ -151,7 +147,7 @@ async fn commands_say_what_to_do_when_they_are_not_let_in() {
         (
             &["node", "list", "--url", &conductor.ramdisk_api.replace("http", "https")],
             &[],
-            Some("speaks no TLS: use http://"),
+            Some("does not use TLS: use http://"),
         ),
         (&["node", "list", "--url", &conductor.node_api.replace("https", "http")], &[], Some("use https://")),
     ] {
@@ -189,7 +185,7 @@ async fn a_renewed_certificate_is_shown_without_a_restart() {
     }
     fs::write(&cert, "garbled").unwrap();
     conductor.signal(nix::sys::signal::Signal::SIGHUP);
-    conductor.says("holds no certificate as PEM text").await;
+    conductor.says("has no certificate in PEM format").await;
     assert_eq!(send(after.get(format!("{}/v1/nodes", conductor.node_api))).await.status(), 401);
     assert!(!conductor.state().join("tls").exists(), "no other certificate was made");
 }
@@ -219,19 +215,19 @@ fn a_conductor_that_cannot_be_protected_does_not_start() {
     for (arguments, expected) in [
         (
             &["--tls-cert", &garbled, "--tls-key", &garbled][..],
-            "garbled.pem holds no certificate as PEM text",
+            "garbled.pem has no certificate in PEM format",
         ),
         (&["--tls-cert", "/nonexistent", "--tls-key", &garbled], "/nonexistent cannot be read"),
-        (
-            &["--ramdisk-tls-cert", &garbled, "--ramdisk-tls-key", &garbled],
-            "garbled.pem holds no certificate",
-        ),
-        (&["--auth-file", &operators], "line 2 of the file of operators"),
+        (&["--ramdisk-tls-cert", &garbled, "--ramdisk-tls-key", &garbled], "garbled.pem has no certificate"),
+        (&["--auth-file", &operators], "line 2 of the operators file"),
         (
             &["--admin-listen", "0.0.0.0:0", "--admin-plain-http"],
             "would send passwords over the network in clear",
         ),
-        (&["--admin-listen", "0.0.0.0:0", "--auth-strategy", "noauth"], "would let everybody in the network"),
+        (
+            &["--admin-listen", "0.0.0.0:0", "--auth-strategy", "noauth"],
+            "would let every host on the network",
+        ),
         (
             &["--admin-plain-http", "--auth-strategy", "noauth", "--enabled-hardware-types", "manual,qemu"],
             "would let machines of the hardware type qemu operate the conductor",

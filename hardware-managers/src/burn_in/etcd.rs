@@ -52,7 +52,7 @@ impl<'a> Etcd<'a> {
         self.post("lease/revoke", &json!({"ID": lease.0})).map(drop)
     }
 
-    /// Puts a key under a lease, for good or as long as it lasts; false when somebody else has it. One whose
+    /// Puts a key under a lease, for good or as long as it lasts; false when another machine has it. One whose
     /// answer was lost is still this lease's own.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl<'a> Etcd<'a> {
         self.post("kv/deleterange", &json!({"key": encode(key)})).map(drop)
     }
 
-    /// Takes a key away, if it is under this lease. Somebody else may have put it since.
+    /// Deletes a key, if it is under this lease. Another machine may have put it since.
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@ use farrier_linux::process::FIO;
 use serde::Deserialize;
 use std::time::Duration;
 
-/// What fio reports, as far as it is looked at.
+/// The report of fio, as far as it is used.
 #[derive(Debug, Deserialize)]
 pub struct Report {
     /// One entry for each job, or group of jobs.
@@ -48,7 +48,7 @@ pub struct Outcome {
     pub report: Option<Report>,
     /// The same as it wrote it, or what else it said.
     pub text: String,
-    /// The failure that this is for whoever needs a success.
+    /// The failure for a caller that needs a success.
     pub failure: BurnInError,
 }
 

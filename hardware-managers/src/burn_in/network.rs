@@ -16,7 +16,7 @@ const JOBS: u32 = 16;
 const SIX_HOURS: Duration = Duration::from_secs(21_600);
 /// How often a reader looks whether the writer listens.
 const CYCLE: Duration = Duration::from_secs(30);
-/// fio's exit code is the number of jobs that failed: all of them when nobody listens, or is found, there.
+/// fio's exit code is the number of jobs that failed: all of them without a listener there.
 const ALL_FAILED: i32 = JOBS as i32;
 /// How long a machine waits for its partner, which may have to be booted first.
 const PATIENCE: Duration = Duration::from_secs(86_400);
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(86_400);
 /// What a machine does in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It listens, and writes to whoever connects.
+    /// It listens, and writes to each client.
     Writer,
     /// It connects and reads.
     Reader,
@@ -62,7 +62,7 @@ pub fn burn_in(call: &StepCall<'_>) -> Result<Value, StepError> {
     Ok(Value::Object(result))
 }
 
-/// The pairing in the settings; nothing when it is to be found.
+/// The pair in the settings; nothing for a search.
 fn configured(section: Section<'_>) -> Result<Option<Pairing>, StepError> {
     section.read(
         "agent_burnin_fio_network_config",

@@ -138,7 +138,7 @@ impl Candidate<'_> {
         Ok(Pairing { role: Role::Writer, partner })
     }
 
-    /// As the second one: waits until the first one has seen it and left, so that nobody joins them.
+    /// As the second one: waits until the first one has seen it and left, so that no other machine joins them.
     fn follow(&mut self, partner: String) -> Result<Pairing, BurnInError> {
         self.ask_until(|one| Ok((!one.others()?.contains(&partner)).then_some(())))?;
         self.insist(Candidate::leave)?;

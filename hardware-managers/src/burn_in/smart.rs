@@ -27,7 +27,7 @@ pub struct SelfTest {
     pub is_good: bool,
 }
 
-/// What smartctl prints as JSON, as far as it is looked at.
+/// The output of smartctl as JSON, as far as it is used.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Output {

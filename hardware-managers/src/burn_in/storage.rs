@@ -122,7 +122,7 @@ impl Settings {
 struct Course {
     /// Held until the end, so that nothing else takes them.
     disks: Vec<WritableDisk>,
-    /// What is told of each disk, by name.
+    /// The report of each disk, by name.
     results: Map<String, Value>,
     /// What failed, with the name of the disk.
     failures: Vec<String>,

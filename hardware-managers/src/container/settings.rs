@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// The options of the section `[container]` (section 3.3).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Whether whoever orders a step may choose any image, and options with it.
+    /// Whether a step may choose any image and options.
     pub allow_arbitrary: bool,
     /// Images that may be chosen beside those of the steps file.
     pub allowed: Vec<String>,

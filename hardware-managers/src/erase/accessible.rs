@@ -11,12 +11,12 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the kernel may take to see the other size, and how often it is looked at.
+/// The time for the kernel to see the other size, and the interval of the checks.
 const LONGEST: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(500);
 
 /// Has the disks of a plan show what they hide. Returns whether one has another size than before, so that the disks
-/// are to be listed again.
+/// must be listed again.
 pub fn make(plan: &ErasePlan, guard: bool, sysfs: &Path, patience: &Patience<'_>) -> bool {
     let mut has_grown = false;
     for target in plan.targets.iter().filter(|target| target.volumes().is_empty()) {

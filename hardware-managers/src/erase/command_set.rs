@@ -62,13 +62,13 @@ pub fn reach(own: Option<&dyn SecureErase>, device: &BlockDevice) -> Reach {
     }
 }
 
-/// Gets a disk ready to be read, after an erasure that was cut off: waits for the end of one that the disk goes on with,
+/// Gets a disk ready to be read, after an erasure that was cut off: waits for the end of one that the disk continues,
 /// and unlocks an ATA drive that is locked by the empty password. Such disks answer no read.
 ///
 /// # Errors
 ///
 /// [`EraseError::Security`] for a drive that stays locked, [`EraseError::TimedOut`] or [`EraseError::Ending`]. A disk that
-/// cannot be asked is left to whoever reads it.
+/// does not answer is left to the reader.
 pub fn make_ready(device: &BlockDevice, patience: &Patience<'_>) -> Result<(), EraseError> {
     let Some(set) = CommandSet::of_drive(device) else { return Ok(()) };
     let disk = match ReadableDisk::open(device) {

@@ -1,4 +1,4 @@
-//! Whether all disks of the machine can be seen. A disk that is not listed is not erased, and nobody hears of it.
+//! Whether all disks of the machine can be seen. A disk that is not listed is not erased, without an error.
 
 use super::certificate::Record;
 use super::error::EraseError;

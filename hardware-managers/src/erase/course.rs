@@ -22,7 +22,7 @@ const NO_METHOD: &str = "neither Sanitize nor Format reaches this namespace alon
 /// What is left of a disk whose turn did not come.
 const NOT_BEGUN: &str = "it was not begun; run the step again";
 
-/// Erases a disk and tells what became of it.
+/// Erases a disk and returns the result.
 pub fn erase(target: &EraseTarget, settings: &Settings, depth: Depth, patience: &Patience<'_>) -> Record {
     let mut record = Record::begin(target.device());
     let outcome = erase_target(target, settings, depth, patience, &mut record);
@@ -68,7 +68,7 @@ fn erase_target(
     Ok(Verdict::Erased(method))
 }
 
-/// Erases what lies on a disk beside the node's volumes, which were erased already, and tells what became of all.
+/// Erases a disk outside of the node's volumes, which were erased already, and returns the result for all.
 pub fn erase_beside(
     target: &EraseTarget,
     volumes: &StoppedVolumes,

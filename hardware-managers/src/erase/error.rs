@@ -8,7 +8,7 @@ use farrier_linux::scsi::ScsiError;
 use std::fmt::Display;
 use std::time::Duration;
 
-/// A disk was not erased, or it cannot be proven. Whoever reports it puts the disk's name in front.
+/// A disk was not erased, or the erasure is not proven. The report puts the disk's name in front.
 #[derive(Debug, thiserror::Error)]
 pub enum EraseError {
     /// The disk could not be opened, read or written.
@@ -107,7 +107,7 @@ pub enum EraseError {
              put it on skip_block_devices"
     )]
     NoSize,
-    /// Nobody knew of it when the disks to erase were chosen.
+    /// It was unknown when the disks to erase were chosen.
     #[error("it appeared while the other disks were being erased; run the step again")]
     Appeared,
     /// The agent itself failed.
@@ -121,7 +121,7 @@ impl EraseError {
         Self::Unsupported { action, reason: reason.to_string() }
     }
 
-    /// Whether the disk failed; otherwise the agent leaves it while it goes on.
+    /// Whether the disk failed; otherwise the agent leaves it while it continues.
     pub(super) fn is_failure_of_disk(&self) -> bool {
         !matches!(self, Self::Ending(_))
     }

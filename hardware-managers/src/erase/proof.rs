@@ -12,13 +12,13 @@ use farrier_linux::block::zones::Zone;
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
 
-/// How many places are looked at.
+/// The number of verified places.
 const SAMPLES: u64 = 64;
 /// Bytes of each, or one sector where that is more.
 const SAMPLE_BYTES: u64 = 4096;
 /// The smallest piece of a marker that counts as a survivor.
 const PIECE_BYTES: usize = 512;
-/// One in so many places may fail to take a marker: a worn disk is to be erased as well.
+/// One in so many places may fail to take a marker: a worn disk must be erasable too.
 const TOLERATED: usize = 4;
 
 /// What a disk must read as once it is erased.
@@ -42,7 +42,7 @@ struct Sample {
     marker: AlignedBuffer,
 }
 
-/// A place on a disk that is looked at.
+/// A verified place on a disk.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     offset: u64,
@@ -92,7 +92,7 @@ impl Proof {
         Ok(Self { samples: kept })
     }
 
-    /// Looks at the same places again, and for zeros at others too. Returns how many it looked at.
+    /// Reads the same places again, and others for zeros. Returns their number.
     ///
     /// # Errors
     ///

@@ -17,7 +17,7 @@ use farrier_linux::sysfs;
 use std::fmt;
 use std::path::Path;
 
-/// What was looked at beside the block devices of a machine, and what was found there.
+/// The search for storage beside the block devices of a machine, and its findings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Examination {
     /// Controllers, buses and regions that were asked, each with what they have, in words.
@@ -30,7 +30,7 @@ pub struct Examination {
     pub left_alone: LeftAlone,
 }
 
-/// Storage and controllers that an operator has an erase step leave alone: the step goes on, and nothing is proven of
+/// Storage and controllers that an operator excluded from erase steps: the step continues, and nothing is proven of
 /// them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeftAlone {

@@ -9,7 +9,7 @@ use serde_json::json;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long a program may take over a request that nobody knows.
+/// The time for a program to answer an unknown request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A rule and whether the program keeps it.

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 /// Longest line that is read.
 const LONGEST_LINE: u64 = 1 << 20;
-/// Lines that wait to be looked at; a program that floods has to wait.
+/// Queued lines; a program that floods must wait.
 const WAITING_LINES: usize = 16;
-/// How long a program may take to end after its answer, or after it was told to stop.
+/// The time for a program to exit after its answer, or after `cancel`.
 const GRACE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
 
@@ -47,7 +47,7 @@ pub enum Reason {
         /// How it ended.
         status: String,
     },
-    /// It said nothing for too long, was told to stop, and was ended.
+    /// It wrote nothing for too long, got `cancel`, and was killed.
     #[error("{request}: it was silent for {} s and was ended", .limit.as_secs())]
     Silent {
         /// The request.

@@ -17,9 +17,9 @@ const QUESTION: Duration = Duration::from_secs(30);
 /// The longest silence that a step may ask for: a day.
 const LONGEST_SILENCE: u64 = 24 * 3600;
 
-/// A program that told who it is, how well it fits, and what its steps are.
+/// A program with its description, its support and its steps.
 ///
-/// What it told is kept for the life of the process, like the declarations of the built-in managers.
+/// Its answers are kept for the life of the process, like the declarations of the built-in managers.
 #[derive(Clone, Copy)]
 pub struct ExternalManager {
     program: &'static Path,

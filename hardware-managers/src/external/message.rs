@@ -20,7 +20,7 @@ pub enum Line {
     Error(Failure),
     /// It cannot do this on this machine; another manager may.
     Incompatible(String),
-    /// It goes on.
+    /// It continues.
     Progress(Progress),
 }
 

@@ -16,7 +16,7 @@ pub const INSTALL: StepDeclaration = StepDeclaration {
     arguments: &[
         Argument {
             name: "image_source",
-            description: "The image, oci://registry/path with a tag or digest",
+            description: "Image: oci://registry/path with a tag or digest",
             required: true,
         },
         Argument {

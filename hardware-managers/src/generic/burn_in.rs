@@ -1,4 +1,4 @@
-//! The steps that load a machine for hours before anybody relies on it (section 9.11).
+//! The steps that load a machine for hours before production (section 9.11).
 
 use crate::burn_in;
 use crate::manager::StepDeclaration;

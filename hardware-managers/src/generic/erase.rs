@@ -33,7 +33,7 @@ pub const METADATA: StepDeclaration = StepDeclaration {
     ..DEVICES
 };
 
-/// Conductors expect no result of this step; what the operator should know is told all the same.
+/// Conductors expect no result of this step; warnings are logged anyway.
 fn only_warnings(mut result: Value) -> Value {
     match result[erase::WARNINGS].take() {
         Value::Null => Value::Null,

@@ -4,7 +4,7 @@ use crate::inject_files;
 use crate::manager::{Argument, StepDeclaration};
 use farrier_protocol::step::Phase;
 
-/// Puts files where the node and the step want them, at this place in an automatic run. Its result tells where
+/// Puts files where the node and the step want them, at this place in an automatic run. Its result has the place where
 /// each one is.
 pub fn declare(priority: i64) -> StepDeclaration {
     StepDeclaration {
@@ -21,12 +21,12 @@ pub fn declare(priority: i64) -> StepDeclaration {
 const ARGUMENTS: &[Argument] = &[
     Argument {
         name: "files",
-        description: "Files to write or remove, beside those of the node's property inject_files",
+        description: "Files to write or delete, in addition to the property inject_files of the node",
         required: false,
     },
     Argument {
         name: "verify_ca",
-        description: "Whether servers must prove who they are; true when it is not given",
+        description: "Verify the certificates of servers [default: true]",
         required: false,
     },
 ];

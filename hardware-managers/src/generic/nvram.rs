@@ -19,7 +19,7 @@ pub const CLEAN: StepDeclaration = StepDeclaration {
     abortable: &[Phase::Clean],
     arguments: &[Argument {
         name: ARGUMENT,
-        description: "Regular expressions for the device paths of the entries to remove; those of installed systems when they are not given",
+        description: "Regular expressions for the device paths of the entries to delete [default: those of installed systems]",
         required: false,
     }],
     run: &|call| {

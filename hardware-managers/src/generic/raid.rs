@@ -31,7 +31,7 @@ pub const CREATE: StepDeclaration = StepDeclaration {
     ..DELETE
 };
 
-/// Makes volumes that are given with the step, in place of those that are there.
+/// Creates the volumes of the step instead of the existing ones.
 pub const APPLY: StepDeclaration = StepDeclaration {
     step: "apply_configuration",
     priorities: &[(Phase::Deploy, 0), (Phase::Service, 0)],
@@ -39,12 +39,12 @@ pub const APPLY: StepDeclaration = StepDeclaration {
     arguments: &[
         Argument {
             name: "raid_config",
-            description: "The volumes to make, as in target_raid_config",
+            description: "Volumes to create, as in target_raid_config",
             required: true,
         },
         Argument {
             name: "delete_existing",
-            description: "Whether the volumes that are there go first; true when it is not given",
+            description: "Delete existing volumes first [default: true]",
             required: false,
         },
     ],

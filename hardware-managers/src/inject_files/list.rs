@@ -23,7 +23,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 pub struct Item {
     /// Path below the root of its partition, without a slash in front.
     pub path: String,
-    /// Where it belongs; nothing when that is to be found out.
+    /// Its partition; nothing for an automatic choice.
     pub partition: Option<Partition>,
     /// What becomes of it.
     pub action: Action,
@@ -43,7 +43,7 @@ pub enum Partition {
 pub enum Action {
     /// It goes.
     Delete,
-    /// It is written anew.
+    /// It is rewritten.
     Write(Content, Wish),
 }
 
@@ -56,7 +56,7 @@ pub enum Content {
     Url(String),
 }
 
-/// How a file is to be.
+/// The wanted state of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Wish {
     /// Permissions of its folder, if that has to be made.

@@ -37,7 +37,7 @@ pub struct Request<'a> {
     pub lldp_patience: Option<Duration>,
 }
 
-/// Looks at everything anew; only the BMC is asked once per process.
+/// Reads everything again; only the BMC is asked once per process.
 pub fn collect(request: Request<'_>) -> Inventory {
     let root = Path::new("/");
     let none = BmcAddresses::default();
@@ -71,7 +71,7 @@ fn interfaces(lldp_patience: Option<Duration>) -> Vec<NetworkInterface> {
     interfaces
 }
 
-/// An interface on which nobody could listen keeps its null.
+/// An interface without a listener keeps its null.
 fn assign(interfaces: &mut [NetworkInterface], mut heard: BTreeMap<String, Vec<Tlv>>) {
     for nic in interfaces {
         let tlvs = heard.remove(&nic.name);

@@ -71,7 +71,7 @@ fn shared<'a>(sysfs: &'a Path, links: &'a [Link]) -> impl Iterator<Item = (&'a L
     considered.filter_map(|link| Some((link, Shared::of(sysfs, &link.name, &link.hardware_address)?)))
 }
 
-/// Says so once: interfaces are looked at many times while the first one is waited for.
+/// Logs it once: interfaces are read many times during the wait for the first one.
 fn tell_left_out(link: &Link, reason: Shared) {
     static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mac_address = colons(&link.hardware_address);

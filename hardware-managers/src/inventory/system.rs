@@ -26,7 +26,7 @@ pub fn boot_mode(root: &Path) -> &'static str {
     if efi::Firmware::of(root).is_some() { "uefi" } else { "bios" }
 }
 
-/// What the kernel is called before somebody names it, and what programs call such a machine.
+/// The kernel's default host name, and the name of such a machine for programs.
 const UNNAMED: &str = "(none)";
 const LOCAL: &str = "localhost.localdomain";
 

@@ -28,7 +28,7 @@ impl Firmware {
         })
     }
 
-    /// Whether the card goes on with an older firmware until it is started anew.
+    /// Whether the card runs an older firmware until its reset.
     pub fn is_pending(&self) -> bool {
         self.running.as_ref().is_some_and(|running| *running != self.version)
     }

@@ -88,7 +88,7 @@ impl Ordered {
         [&self.global_config, &self.function0_config, &self.function1_config].into_iter().flatten()
     }
 
-    /// Addresses with what is to be set there: what is global goes by the first function.
+    /// Addresses with their settings: global ones belong to the first function.
     fn of_functions(&self, card: &Card) -> Vec<(String, Wanted)> {
         let maps = [[&self.global_config, &self.function0_config], [&self.function1_config, &None]];
         let functions = card.functions.iter().zip(maps);

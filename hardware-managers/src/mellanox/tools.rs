@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Time for looking at a card, or changing its settings.
 const LOOK: Duration = Duration::from_secs(120);
-/// Time for writing firmware or starting a card anew.
+/// Time for writing firmware or resetting a card.
 const WORK: Duration = Duration::from_secs(1800);
 
 /// The programs, which come in one package.
@@ -44,7 +44,7 @@ impl Tools {
         Ok(())
     }
 
-    /// Starts a card anew with the firmware that was written to it.
+    /// Resets a card to start its new firmware.
     pub fn reset(&self, card: &str) -> Result<(), Fault> {
         self.reset.run(&["-d", card, "-y", "--sync", "1", "reset"], WORK)?;
         Ok(())

@@ -66,7 +66,7 @@ impl Download<'_> {
 mod tests {
     use super::*;
     use crate::source::{LeastRate, Options};
-    use farrier_tests::image_server::{ImageServer, Reply};
+    use farrier_tests::images::server::{ImageServer, Reply};
     use std::io::{self, Read, Write};
     use std::sync::Arc;
     use std::thread;

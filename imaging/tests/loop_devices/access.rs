@@ -5,7 +5,7 @@ use farrier_imaging::Error;
 use farrier_imaging::access::proxies;
 use farrier_imaging::pipeline::{ImageRequest, Report, Settings};
 use farrier_protocol::image_info::ImageInfo;
-use farrier_tests::image_server::{ImageServer, Reply};
+use farrier_tests::images::server::{ImageServer, Reply};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;

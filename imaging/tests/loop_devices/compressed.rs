@@ -1,7 +1,7 @@
 //! Compressed images.
 
 use crate::deployment::{Deployment, MIB, image, request, serve};
-use farrier_tests::image_server::Reply;
+use farrier_tests::images::server::Reply;
 use std::io::{Read, Write};
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use farrier_imaging::source::{HttpSource, Options};
 use farrier_linux::aligned::AlignedBuffer;
 use farrier_protocol::image_info::ImageInfo;
 use farrier_protocol::progress::Phase;
-use farrier_tests::image_server::{ImageServer, Reply};
+use farrier_tests::images::server::{ImageServer, Reply};
 use reqwest::Proxy;
 use sha2::{Digest, Sha256};
 use std::io::Read;

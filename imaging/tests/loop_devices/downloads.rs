@@ -4,7 +4,7 @@ use crate::deployment::{DISK, Deployment, MIB, image, request, serve};
 use farrier_imaging::pipeline::{ImageRequest, Settings};
 use farrier_imaging::source::LeastRate;
 use farrier_protocol::image_info::ImageInfo;
-use farrier_tests::image_server::{ImageServer, Reply};
+use farrier_tests::images::server::{ImageServer, Reply};
 use flate2::Compression;
 use flate2::read::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use sha2::{Digest, Sha256};

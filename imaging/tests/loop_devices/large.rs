@@ -4,7 +4,7 @@ use crate::deployment::{Deployment, MIB, request_with, serve};
 use crate::disk_support::TestDisk;
 use farrier_disk::Sectors;
 use farrier_linux::aligned::AlignedBuffer;
-use farrier_tests::image_server::Reply;
+use farrier_tests::images::server::Reply;
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

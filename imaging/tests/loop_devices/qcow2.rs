@@ -1,7 +1,7 @@
 //! qcow2 images from servers with and without ranges, and from local files.
 
 use crate::deployment::{DISK, Deployment, MIB, image, request, serve};
-use farrier_tests::image_server::{ImageServer, Reply};
+use farrier_tests::images::server::{ImageServer, Reply};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};

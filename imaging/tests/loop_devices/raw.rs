@@ -3,7 +3,7 @@
 use crate::deployment::{DISK, Deployment, MIB, image, request, serve};
 use farrier_disk::Sectors;
 use farrier_protocol::progress::Phase;
-use farrier_tests::image_server::Reply;
+use farrier_tests::images::server::Reply;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use farrier_disk::Sectors;
 use farrier_disk::config_drive::{ConfigDrive, MAX_SIZE};
 use farrier_disk::table::{Partition, finish_image};
 use farrier_linux::aligned::AlignedBuffer;
-use farrier_tests::image_server::Reply;
+use farrier_tests::images::server::Reply;
 use std::io::Write;
 use std::process::Command;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 
 use crate::deployment::{DISK, Deployment, MIB, image, request, serve};
 use farrier_disk::Sectors;
-use farrier_tests::image_server::Reply;
+use farrier_tests::images::server::Reply;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -21,7 +21,7 @@ pub fn remove(root: &Path) {
     let kept = sysfs::entries(&state).into_iter().filter(|name| name != NEEDED).map(|name| state.join(name));
     for path in kept.chain(SETTINGS.map(|path| root.join(path))) {
         if let Err(error) = remove_one(&path) {
-            tracing::error!(path = %path.display(), %error, "the machine's user can read what is the operator's");
+            tracing::error!(path = %path.display(), %error, "the user of the machine can read the operator's data");
         }
     }
 }

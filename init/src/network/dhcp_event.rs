@@ -66,7 +66,7 @@ fn parsed<T: FromStr>(words: &[String]) -> Vec<T> {
     let parse = |word: &String| {
         let value = word.parse().ok();
         if value.is_none() {
-            tracing::warn!("{word:?} in the DHCP lease is no address and is left out");
+            tracing::warn!("{word:?} in the DHCP lease is not an address and is ignored");
         }
         value
     };
@@ -91,7 +91,7 @@ fn classless_routes(text: &str) -> Vec<Route> {
     let route = |[destination, gateway]: &[&str; 2]| {
         let route = destination.parse::<IpNet>().ok().zip(gateway.parse::<IpAddr>().ok());
         if route.is_none() {
-            tracing::warn!("the way to {destination} through {gateway} in the DHCP lease is left out");
+            tracing::warn!("the route to {destination} via {gateway} in the DHCP lease is ignored");
         }
         let (destination, gateway) = route?;
         let gateway = (!gateway.is_unspecified()).then_some(gateway);

@@ -14,7 +14,7 @@ pub fn set(name: &str) {
                 tracing::warn!(%error, "the host name cannot be {fitting}");
             }
         }
-        None => tracing::warn!("{name:?} is no host name and is left out"),
+        None => tracing::warn!("{name:?} is not a host name and is ignored"),
     }
 }
 

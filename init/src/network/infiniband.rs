@@ -108,7 +108,7 @@ impl Link {
         match self.ask(Request::Take(offer), PATIENCE)? {
             Some(Answer::Given(lease)) if !self.is_over() => Ok(Some(lease)),
             Some(Answer::Refused { server }) => {
-                tracing::warn!(interface = self.interface, %server, "the DHCP server refuses what it offered");
+                tracing::warn!(interface = self.interface, %server, "the DHCP server refuses its own offer");
                 self.wait(PAUSE);
                 Ok(None)
             }

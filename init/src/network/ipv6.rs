@@ -186,7 +186,7 @@ impl Conversation {
             offer.address.is_some()
         }) else {
             if !std::mem::replace(is_told, true) {
-                tracing::warn!(interface, "the DHCP server has no IPv6 address for this machine; asking on");
+                tracing::warn!(interface, "the DHCP server has no IPv6 address for this machine; retrying");
             }
             thread::sleep(MAX_WAIT);
             return Ok(None);

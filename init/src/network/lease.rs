@@ -109,7 +109,10 @@ impl Lease {
     /// A part of the lease; nothing where it failed, which is told.
     fn part<T, E: Display>(&self, what: impl Display, outcome: Result<T, E>) -> Option<T> {
         let tell = |error: &E| {
-            tracing::error!(interface = self.interface, "DHCP: {what} cannot be used ({error}); the rest is");
+            tracing::error!(
+                interface = self.interface,
+                "DHCP: {what} cannot be used ({error}); the rest is applied"
+            );
         };
         outcome.inspect_err(tell).ok()
     }
@@ -136,12 +139,12 @@ pub fn deconfigure(root: &Path, interface: &str) -> io::Result<()> {
 /// machine can have it.
 pub fn address(address: Ipv4Addr, mask: Option<Ipv4Addr>) -> Option<Ipv4Net> {
     if address.octets()[0] == 0 || address.is_loopback() || address.is_multicast() || address.is_broadcast() {
-        tracing::error!("the DHCP server gives {address}, which no machine can have: correct it");
+        tracing::error!("the DHCP server sends the invalid address {address}: correct it");
         return None;
     }
     let masked = mask.map(|mask| Ipv4Net::with_netmask(address, mask));
     if let (Some(mask), Some(Err(_))) = (mask, &masked) {
-        tracing::error!("the DHCP server gives {address} the mask {mask}, which is none: correct it");
+        tracing::error!("the DHCP server sends the invalid mask {mask} for {address}: correct it");
     }
     Some(masked.and_then(Result::ok).unwrap_or_else(|| Ipv4Net::from(address)))
 }

@@ -239,7 +239,7 @@ impl Links {
         for name in names {
             let automatic = match interface::shared(&name) {
                 Some(reason) => {
-                    tracing::warn!(interface = name, "nothing is asked on this interface: {reason}");
+                    tracing::warn!(interface = name, "this interface is not used: {reason}");
                     Automatic::NOTHING
                 }
                 None if interface::is_vlan(&name) => Automatic::ALL,
@@ -267,7 +267,7 @@ impl Links {
                 self.origin
             );
             if let Err(error) = Netlink::open().and_then(|netlink| netlink.remove_address(name, owned)) {
-                tracing::warn!(interface = name, %error, "the address {address} cannot be given up");
+                tracing::warn!(interface = name, %error, "the address {address} cannot be removed");
             }
             self.start_automatic(name, Automatic::ALL);
         }

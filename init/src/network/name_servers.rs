@@ -85,7 +85,7 @@ fn can_answer(server: &IpAddr) -> bool {
         || server.is_multicast()
         || *server == IpAddr::from(Ipv4Addr::BROADCAST);
     if is_none {
-        tracing::warn!("{server} is the address of no name server and is left out");
+        tracing::warn!("{server} cannot be a name server and is ignored");
     }
     !is_none
 }

@@ -1,4 +1,4 @@
-//! A deployment with all that is to be known of it, ordered in one request: when it is refused, the node is as it was.
+//! A deployment with all of its settings in one request: a refusal leaves the node unchanged.
 
 use crate::wire::reply::{Refusal, read_json};
 use axum::Json;
@@ -15,7 +15,7 @@ use serde_json::Value;
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Deployment {
-    /// What is to be deployed, with its config drive. What has an instance already is rebuilt.
+    /// The deployment with its config drive. A node with an instance is rebuilt.
     pub instance_info: InstanceInfo,
     /// Steps beside those that run by themselves, or in their place.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! The disk of a machine, exported by hand. Whoever may order that is told the secret, once.
+//! The disk of a machine, exported by hand. The response to the order has the secret, once.
 
 use crate::wire::reply::{Refusal, read_json};
 use axum::Json;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExportRequest {
-    /// Whether initiators may only read.
+    /// Export the disk read-only.
     #[serde(default)]
     pub read_only: bool,
 }

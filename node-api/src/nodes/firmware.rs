@@ -54,7 +54,7 @@ pub(super) async fn set_secure_boot(
     Ok(StatusCode::ACCEPTED)
 }
 
-/// `GET /nodes/{node}/bios`: no interface tells settings of firmware.
+/// `GET /nodes/{node}/bios`: no interface supports BIOS settings.
 pub(super) async fn settings(
     State(conductor): State<Conductor>,
     asked: Asked,
@@ -77,7 +77,7 @@ pub(super) async fn setting(
     Err(Refusal::new(StatusCode::NOT_FOUND, text))
 }
 
-/// `GET /nodes/{node}/firmware`: as the BMC tells now. No interface changes firmware, so no version was another one before.
+/// `GET /nodes/{node}/firmware`: as the BMC reports now. No interface updates firmware, so each version is the initial one.
 pub(super) async fn versions(
     State(conductor): State<Conductor>,
     asked: Asked,

@@ -1,4 +1,4 @@
-//! A node as it is kept, for a view of it: what nobody looks into stays the text that the store has.
+//! A node as it is kept, for a view of it: unread parts stay the text in the store.
 
 use crate::wire::view::{Fields, Kept};
 use farrier_engine::store::{Documents, Outline};

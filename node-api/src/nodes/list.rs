@@ -158,7 +158,7 @@ fn filters(conductor: &Conductor, asked: &mut Asked) -> Result<Vec<Filter>, Refu
     Ok(filters)
 }
 
-/// States and faults that there are not would choose nothing, and nobody would notice.
+/// Unknown states and faults would select nothing without an error.
 fn check_word(word: &str, text: &str) -> Result<(), Refusal> {
     let known: Vec<_> = match word {
         "provision_state" => ProvisionState::ALL.iter().map(|state| state.as_str()).collect(),

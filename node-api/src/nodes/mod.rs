@@ -34,7 +34,7 @@ use axum::routing::{MethodRouter, delete, get, post, put};
 use axum::{Router, middleware};
 use farrier_engine::Conductor;
 
-/// The routes that operators call. They ask nobody who they are: put them behind an
+/// The routes for operators. They do not authenticate: put them behind an
 /// [authorization](crate::authorization::authorized), or serve them on a loopback address.
 pub fn nodes_router(conductor: Conductor) -> Router {
     let routes = everywhere(all_routes())

@@ -34,7 +34,7 @@ const INVENTORY: u16 = 81;
 /// Longest report of a ramdisk, in bytes (Ironic's `max_json_body_size_inspection`): its logs are most of it (lesson S49).
 const REPORT_LIMIT: usize = 16 << 20;
 
-/// How much of it is kept while nobody knows whose it is.
+/// Limit of a report from an unidentified machine.
 const ROOM: Room = Room { text: REPORT_LIMIT, logs: 4 << 20, depth: REPORT.depth };
 
 /// What the values of a report may be.
@@ -53,7 +53,7 @@ pub(crate) fn node_routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
     vec![("/nodes/{node}/inventory", part(INVENTORY, get(inventory)))]
 }
 
-/// Nobody is known by a report before it is read, so what is kept of it is bounded, and only whose report is awaited has it
+/// A report identifies its machine only after it is read, so its size is bounded, and only a node that waits for it has it
 /// read as values.
 async fn continue_inspection(
     State(conductor): State<Conductor>,

@@ -1,4 +1,4 @@
-//! A text of somebody who is not known yet: a long one is kept in a file without a name, and not in memory.
+//! A text of an unidentified client: a long one is in a file without a name, and not in memory.
 
 use farrier_conductor::untrusted::json as foreign_json;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};

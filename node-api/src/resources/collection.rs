@@ -38,7 +38,7 @@ pub(crate) struct Collection {
     /// That of `detail` in its lists.
     detail_since: u16,
     fields: &'static [Field],
-    /// Fields in a list where nobody asks for others.
+    /// Default fields in a list.
     brief: &'static [&'static str],
     /// Fields that each has.
     needed: &'static [&'static str],
@@ -327,7 +327,7 @@ impl Collection {
         }
     }
 
-    /// How one of them is to look, after which nothing else is asked for.
+    /// The form of the last response.
     fn view(&self, asked: &mut Asked) -> Result<View, Refusal> {
         self.check_version(asked)?;
         let fields = asked.take_fields(self.fields, None)?;

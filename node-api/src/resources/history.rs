@@ -1,4 +1,4 @@
-//! What happened to a node, as Ironic's API tells it from version 1.78 on.
+//! The history of a node, as in Ironic's API from version 1.78 on.
 
 use crate::wire::asked::Asked;
 use crate::wire::fields::{HISTORY, HISTORY_BRIEF};

@@ -23,7 +23,7 @@ use uuid::Uuid;
 /// Ports that are read at a time.
 const STEP: u32 = 500;
 
-/// The key of its group in the record of a port, as agents are told it.
+/// The key of the group in the record of a port for agents.
 const GROUP: &str = "portgroup_id";
 
 /// First version in which ports are in groups.

@@ -198,7 +198,7 @@ impl Asked {
         format!("{}/v1/{path}{mark}{}", self.url, kept.join("&"))
     }
 
-    /// Refuses words that nobody has taken.
+    /// Refuses unused parameters.
     ///
     /// # Errors
     ///

@@ -19,7 +19,7 @@ const PROVISION_LIMIT: usize = 96 << 20;
 /// Longest body that only who wants it looks at, in bytes.
 const SHORT: usize = 64 << 10;
 
-/// Reads the body of a request whole, and refuses one that is too long, or has too many values, before anybody parses it.
+/// Reads the body of a request whole, and refuses one that is too long, or has too many values, before it is parsed.
 pub(crate) async fn read(request: Request, next: Next) -> Response {
     let limit = limit(request.uri().path());
     let (parts, body) = request.into_parts();

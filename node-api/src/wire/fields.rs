@@ -163,7 +163,7 @@ pub(crate) const NODE: &[Field] = &[
     read("volume", 32, Kind::Links),
 ];
 
-/// The fields of a node in a list where nobody asks for others.
+/// The default fields of a node in a list.
 pub(crate) const NODE_BRIEF: &[&str] =
     &["uuid", "name", "instance_uuid", "maintenance", "power_state", "provision_state", "links"];
 
@@ -188,7 +188,7 @@ pub(crate) const PORT: &[Field] = &[
     read("links", 1, Kind::Links),
 ];
 
-/// The fields of a port in a list where nobody asks for others.
+/// The default fields of a port in a list.
 pub(crate) const PORT_BRIEF: &[&str] = &["uuid", "name", "address", "links"];
 
 /// The fields of an allocation.
@@ -301,7 +301,7 @@ pub(crate) const HISTORY: &[Field] = &[
     read("links", 78, Kind::Links),
 ];
 
-/// The fields of such an entry in a list where nobody asks for others.
+/// The default fields of such an entry in a list.
 pub(crate) const HISTORY_BRIEF: &[&str] = &["uuid", "created_at", "severity", "event", "links"];
 
 impl Kind {
@@ -435,7 +435,7 @@ impl Field {
     }
 }
 
-/// Whether the mask of secrets is in a value, which whoever read it got in their place.
+/// Whether a value contains the mask that clients see instead of secrets.
 pub(crate) fn has_mask(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains(MASKED),
@@ -464,7 +464,7 @@ pub(crate) fn read_new(
         .collect()
 }
 
-/// The field that somebody wants to set.
+/// The field to set.
 ///
 /// # Errors
 ///

@@ -16,7 +16,7 @@ pub(crate) enum Op {
     Replace,
     /// Takes a value away.
     Remove,
-    /// Goes on only where the value is this one.
+    /// Continues only if the value is this one.
     Test,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct PatchError {
     reason: String,
 }
 
-/// Refuses a patch that nobody writes by hand.
+/// Refuses an oversized patch.
 pub(crate) fn check_length(patch: &[Operation]) -> Result<(), PatchError> {
     match patch.len() > LIMIT {
         true => Err(PatchError {

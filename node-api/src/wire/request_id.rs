@@ -15,7 +15,7 @@ const HEADERS: [HeaderName; 2] =
 #[derive(Debug, Clone, Copy)]
 struct HasIdentity;
 
-/// Gives every request one identity, and tells it in the answer, whatever that is.
+/// Gives every request an id, and returns it in every response.
 pub(crate) async fn identify(mut request: Request, next: Next) -> Response {
     if request.extensions_mut().insert(HasIdentity).is_some() {
         return next.run(request).await;

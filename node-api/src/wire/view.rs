@@ -105,7 +105,7 @@ pub(crate) trait Fields {
 /// A field as a record keeps it.
 pub(crate) enum Kept<'a> {
     Value(&'a Value),
-    /// A text that nobody has looked into.
+    /// An unparsed text.
     Text(&'a RawValue),
 }
 
@@ -186,7 +186,7 @@ impl<F: Fields> Serialize for Seen<'_, F> {
     }
 }
 
-/// The answer to whoever has created something: what it is, and where.
+/// The response to a creation: the object and its URL.
 pub(crate) fn created(url: &str, path: &str, shown: Shown) -> Response {
     let place = format!("{url}/v1/{path}");
     (StatusCode::CREATED, [(LOCATION, place)], Json(shown)).into_response()

@@ -1,9 +1,9 @@
 //! The conductor that strangers call: `farrier serve` as a process, and an honest client of it.
 
-use crate::farrier::Farrier;
+use super::measure::{PATIENCE, Subject};
+use crate::conductor::farrier::Farrier;
+use crate::conductor::node_api::{Api, Conductor};
 use crate::machine::free_port;
-use crate::node_api::{Api, Conductor};
-use crate::strangers::measure::{PATIENCE, Subject};
 use anyhow::{Context, Result};
 use std::fs;
 use std::io::{Read, Write};

@@ -1,8 +1,8 @@
 //! Ansible, by plays with the modules of its collection `openstack.cloud`.
 
 use crate::openstacksdk;
+use farrier_tests::conductor::node_api::Conductor;
 use farrier_tests::environment;
-use farrier_tests::node_api::Conductor;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;

@@ -1,7 +1,8 @@
 //! `baremetal`, of python-ironicclient.
 
 use crate::page;
-use farrier_tests::{baremetal_life, environment};
+use farrier_tests::conductor::baremetal_life;
+use farrier_tests::environment;
 use std::collections::BTreeSet;
 
 /// What it prints under Ironic 39.

@@ -1,9 +1,9 @@
 //! gophercloud, by the acceptance tests of bare metal that Debian's package has.
 
 use crate::keystone::{self, Keystone};
+use farrier_tests::conductor::farrier::Farrier;
+use farrier_tests::conductor::node_api::Conductor;
 use farrier_tests::environment;
-use farrier_tests::farrier::Farrier;
-use farrier_tests::node_api::Conductor;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::io::Write;

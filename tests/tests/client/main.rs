@@ -13,8 +13,8 @@ mod page;
 mod python_tests;
 mod tempest;
 
+use farrier_tests::conductor::farrier::Farrier;
 use farrier_tests::environment;
-use farrier_tests::farrier::Farrier;
 use tempfile::TempDir;
 
 /// A conductor that leads nothing yet, and its folder.

@@ -1,7 +1,7 @@
 //! openstacksdk, by the functional tests of bare metal that it comes with.
 
 use crate::{page, python_tests};
-use farrier_tests::node_api::Conductor;
+use farrier_tests::conductor::node_api::Conductor;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

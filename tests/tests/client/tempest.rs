@@ -3,9 +3,9 @@
 use crate::keystone::{self, Keystone};
 use crate::page;
 use crate::python_tests::{self, Outcomes};
+use farrier_tests::conductor::farrier::Farrier;
+use farrier_tests::conductor::node_api::Conductor;
 use farrier_tests::environment;
-use farrier_tests::farrier::Farrier;
-use farrier_tests::node_api::Conductor;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

@@ -2,12 +2,12 @@
 
 use crate::disks;
 use crate::stable::Stable;
-use farrier_tests::console::Console;
-use farrier_tests::ironic::{FAST_TRACK_TIMEOUT, Ironic};
-use farrier_tests::killer;
+use farrier_tests::conductor::ironic::{FAST_TRACK_TIMEOUT, Ironic};
+use farrier_tests::conductor::node_api::{Instance, Node, Order};
+use farrier_tests::machine::console::Console;
+use farrier_tests::machine::monitor::Monitor;
 use farrier_tests::machine::{Boot, Firmware, Machine};
-use farrier_tests::monitor::Monitor;
-use farrier_tests::node_api::{Instance, Node, Order};
+use farrier_tests::ramdisk::killer;
 use serde_json::{Value, json};
 use std::fs;
 use std::thread;

@@ -1,14 +1,14 @@
 //! Who leads the machine, and all that is different for a test under each.
 
 use crate::horse::Hand;
-use farrier_tests::console::Typist;
-use farrier_tests::console_record::ConsoleRecord;
+use farrier_tests::conductor::farrier::Farrier;
+use farrier_tests::conductor::ironic::{Cleaning, Ironic};
+use farrier_tests::conductor::node_api::{Conductor, Control};
 use farrier_tests::environment;
-use farrier_tests::farrier::Farrier;
-use farrier_tests::image_server::{ImageServer, Reply};
-use farrier_tests::ironic::{Cleaning, Ironic};
+use farrier_tests::images::server::{ImageServer, Reply};
+use farrier_tests::machine::console::Typist;
+use farrier_tests::machine::console_record::ConsoleRecord;
 use farrier_tests::machine::{EMULATED, Hardware};
-use farrier_tests::node_api::{Conductor, Control};
 use std::path::{Path, PathBuf};
 
 /// Whom a test is about.

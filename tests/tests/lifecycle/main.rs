@@ -14,8 +14,8 @@ mod system;
 mod under_farrier;
 mod under_ironic;
 
-use farrier_tests::image_server::ImageServer;
-use farrier_tests::node_api::Control;
+use farrier_tests::conductor::node_api::Control;
+use farrier_tests::images::server::ImageServer;
 use horse::Horse;
 use leader::Led;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! What is deployed.
 
 use farrier_tests::environment;
-use farrier_tests::image_server::{ImageServer, Reply};
-use farrier_tests::instance::{GREETING, image, sha256};
+use farrier_tests::images::instance::{GREETING, image, sha256};
+use farrier_tests::images::server::{ImageServer, Reply};
 use std::sync::Arc;
 
 /// An operating system on an image server.

@@ -2,8 +2,8 @@
 
 use crate::leader::Led::{ByFarrier, ThroughBmc};
 use crate::stable::Stable;
-use farrier_tests::ipmi::Simulator;
-use farrier_tests::node_api::Control;
+use farrier_tests::bmc::ipmi::Simulator;
+use farrier_tests::conductor::node_api::Control;
 
 #[test]
 fn lifecycle_with_fast_track() {

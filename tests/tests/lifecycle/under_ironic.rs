@@ -2,7 +2,7 @@
 
 use crate::leader::Led::{ByIronic, ByIronicWithIscsi};
 use crate::stable::Stable;
-use farrier_tests::killer;
+use farrier_tests::ramdisk::killer;
 use serde_json::json;
 
 #[test]

@@ -1,13 +1,13 @@
 //! Machines that lack something, or that boot with something that is damaged: one line tells, and the agent
 //! goes on.
 
-use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::agent::commanded::CommandedAgent;
+use farrier_tests::agent::stub_conductor::NODE;
+use farrier_tests::bmc::media;
 use farrier_tests::environment;
-use farrier_tests::image_server::{ImageServer, Reply};
-use farrier_tests::instance;
+use farrier_tests::images::instance;
+use farrier_tests::images::server::{ImageServer, Reply};
 use farrier_tests::machine::{Boot, Hardware, Medium, free_port};
-use farrier_tests::media;
-use farrier_tests::stub_conductor::NODE;
 use serde_json::json;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;

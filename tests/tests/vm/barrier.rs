@@ -1,13 +1,14 @@
 //! Machines whose devices come up late, or not at all, and what their agents do meanwhile. Their conductor knows
 //! them by the last of several cards.
 
-use farrier_tests::commanded_agent::CommandedAgent;
-use farrier_tests::image_server::{ImageServer, Reply};
+use farrier_tests::agent::commanded::CommandedAgent;
+use farrier_tests::agent::stub_conductor::{NODE, StubConductor};
+use farrier_tests::environment;
+use farrier_tests::images::instance;
+use farrier_tests::images::server::{ImageServer, Reply};
+use farrier_tests::machine::monitor::Monitor;
 use farrier_tests::machine::{self, Boot, Firmware, Hardware, free_port};
-use farrier_tests::monitor::Monitor;
 use farrier_tests::ramdisk::{self, Addition};
-use farrier_tests::stub_conductor::{NODE, StubConductor};
-use farrier_tests::{environment, instance};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,6 @@
 //! Systems that the agent has to give a boot loader, from their partition images to their login prompts.
 
-use farrier_tests::boot_cell::{Bus, Cell, DebianImage, Image, Table};
+use farrier_tests::cells::boot::{Bus, Cell, DebianImage, Image, Table};
 use farrier_tests::environment;
 use farrier_tests::machine::Firmware;
 use tempfile::TempDir;

@@ -1,13 +1,13 @@
 //! Every form of the ramdisk under the firmware that servers have, each up to the first heartbeat.
 
 use farrier_media::boot_iso::{self, Additions};
-use farrier_tests::boot_machine::{BootMachine, Drive, Firmware, Source};
-use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::agent::commanded::CommandedAgent;
+use farrier_tests::agent::stub_conductor::{NODE, StubConductor};
 use farrier_tests::environment;
-use farrier_tests::image_server::{ImageServer, Reply};
-use farrier_tests::instance::sha256;
+use farrier_tests::images::instance::sha256;
+use farrier_tests::images::server::{ImageServer, Reply};
+use farrier_tests::machine::boot_machine::{BootMachine, Drive, Firmware, Source};
 use farrier_tests::machine::{Boot, Hardware, free_port};
-use farrier_tests::stub_conductor::{NODE, StubConductor};
 use serde_json::json;
 use std::fs;
 use std::io::{Cursor, Write};

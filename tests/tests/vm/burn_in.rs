@@ -1,8 +1,8 @@
 //! Burning an emulated machine in, with the real programs in its ramdisk.
 
-use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::agent::commanded::CommandedAgent;
+use farrier_tests::machine::monitor::Monitor;
 use farrier_tests::machine::{self, Hardware, free_port};
-use farrier_tests::monitor::Monitor;
 use farrier_tests::ramdisk::{self, Addition};
 use serde_json::{Value, json};
 use std::fs;

@@ -1,7 +1,7 @@
 //! The reference conductor has emulated machines cleaned by the agent in their ramdisk.
 
+use farrier_tests::conductor::lab::{Lab, Machine};
 use farrier_tests::environment;
-use farrier_tests::lab::{Lab, Machine};
 use farrier_tests::machine::Firmware;
 use serde_json::json;
 use std::fs;

@@ -1,9 +1,9 @@
 //! The reference conductor writes the disk of an emulated machine, whose agent exports it.
 
+use farrier_tests::conductor::lab::{Instance, Lab, Machine};
 use farrier_tests::environment;
-use farrier_tests::image_server::{ImageServer, Pace, Reply};
-use farrier_tests::instance::{GREETING, image, sha256};
-use farrier_tests::lab::{Instance, Lab, Machine};
+use farrier_tests::images::instance::{GREETING, image, sha256};
+use farrier_tests::images::server::{ImageServer, Pace, Reply};
 use farrier_tests::machine::{Firmware, free_port};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

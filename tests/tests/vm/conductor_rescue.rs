@@ -1,9 +1,9 @@
 //! The reference conductor rescues an emulated machine, and starts its instance again.
 
+use farrier_tests::conductor::lab::{Instance, Lab, Machine};
 use farrier_tests::environment;
-use farrier_tests::image_server::{ImageServer, Reply};
-use farrier_tests::instance::{GREETING, image, sha256};
-use farrier_tests::lab::{Instance, Lab, Machine};
+use farrier_tests::images::instance::{GREETING, image, sha256};
+use farrier_tests::images::server::{ImageServer, Reply};
 use farrier_tests::machine::Firmware;
 use std::fs;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! What stands on the screen of a machine: in text mode read from the memory of its VGA card, on a framebuffer
 //! from a picture of it.
 
-use farrier_tests::console::Console;
 use farrier_tests::environment;
 use farrier_tests::machine::FIRMWARE;
-use farrier_tests::monitor::Monitor;
+use farrier_tests::machine::console::Console;
+use farrier_tests::machine::monitor::Monitor;
 use serde_json::json;
 use std::fs;
 use std::path::PathBuf;

@@ -1,12 +1,12 @@
 //! Containers in an emulated machine, run by the real podman in its ramdisk.
 
-use farrier_tests::commanded_agent::CommandedAgent;
-use farrier_tests::image_server::{ImageServer, Reply};
-use farrier_tests::instance;
+use farrier_tests::agent::commanded::CommandedAgent;
+use farrier_tests::agent::stub_conductor::NODE;
+use farrier_tests::images::instance;
+use farrier_tests::images::registry::{Image, Registry, Shelf};
+use farrier_tests::images::server::{ImageServer, Reply};
 use farrier_tests::machine::{Hardware, free_port};
 use farrier_tests::ramdisk::{self, Addition};
-use farrier_tests::registry::{Image, Registry, Shelf};
-use farrier_tests::stub_conductor::NODE;
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::Cursor;

@@ -1,11 +1,12 @@
 //! The agent is killed in the middle of steps of every kind, and the one after it says that they have failed.
 
-use farrier_tests::commanded_agent::CommandedAgent;
-use farrier_tests::image_server::{ImageServer, Reply};
+use farrier_tests::agent::commanded::CommandedAgent;
+use farrier_tests::agent::stub_conductor::NODE;
+use farrier_tests::images::instance;
+use farrier_tests::images::server::{ImageServer, Reply};
+use farrier_tests::machine::monitor::Monitor;
 use farrier_tests::machine::{Hardware, free_port};
-use farrier_tests::monitor::Monitor;
-use farrier_tests::stub_conductor::NODE;
-use farrier_tests::{instance, killer};
+use farrier_tests::ramdisk::killer;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;

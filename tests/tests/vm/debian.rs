@@ -1,8 +1,8 @@
 //! A real Debian system, from an empty machine of 256 MiB to its login prompt.
 
+use farrier_tests::conductor::lab::{Instance, Lab, Machine};
 use farrier_tests::environment;
-use farrier_tests::image_server::{ImageServer, Reply};
-use farrier_tests::lab::{Instance, Lab, Machine};
+use farrier_tests::images::server::{ImageServer, Reply};
 use farrier_tests::machine::Firmware;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

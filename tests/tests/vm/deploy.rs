@@ -1,9 +1,9 @@
 //! Deployments on emulated machines: a good one, and each that must fail in one clear line.
 
+use farrier_tests::conductor::lab::{Instance, Lab, Machine};
 use farrier_tests::environment;
-use farrier_tests::image_server::{ImageServer, Reply};
-use farrier_tests::instance::{image, sha256};
-use farrier_tests::lab::{Instance, Lab, Machine};
+use farrier_tests::images::instance::{image, sha256};
+use farrier_tests::images::server::{ImageServer, Reply};
 use farrier_tests::machine::Firmware;
 use std::fs;
 use std::path::PathBuf;

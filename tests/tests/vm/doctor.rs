@@ -1,9 +1,9 @@
 //! Machines that cannot reach their conductor, and what their doctor says on the console.
 
+use farrier_tests::agent::stub_conductor::StubConductor;
 use farrier_tests::environment;
+use farrier_tests::machine::monitor::Monitor;
 use farrier_tests::machine::{Boot, Firmware, Hardware, free_port};
-use farrier_tests::monitor::Monitor;
-use farrier_tests::stub_conductor::StubConductor;
 use serde_json::json;
 use std::fs;
 use std::path::Path;

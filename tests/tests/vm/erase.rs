@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::agent::commanded::CommandedAgent;
 use farrier_tests::environment;
 use farrier_tests::machine::{self, Hardware, free_port};
 use serde_json::{Value, json};

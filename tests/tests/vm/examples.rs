@@ -1,9 +1,9 @@
 //! The conductors of `conductor-lib/examples`, each with a machine of its own.
 
-use farrier_tests::console::Console;
 use farrier_tests::environment;
-use farrier_tests::image_server::{ImageServer, Reply};
-use farrier_tests::instance::{self, GREETING, sha256};
+use farrier_tests::images::instance::{self, GREETING, sha256};
+use farrier_tests::images::server::{ImageServer, Reply};
+use farrier_tests::machine::console::Console;
 use farrier_tests::machine::{Boot, Hardware, Machine, free_port};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

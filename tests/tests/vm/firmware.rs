@@ -1,12 +1,12 @@
 //! What the agent leaves in the firmware of a machine: boot entries and the time.
 
-use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::agent::commanded::CommandedAgent;
+use farrier_tests::agent::stub_conductor::NODE;
+use farrier_tests::agent::stub_conductor::StubConductor;
 use farrier_tests::environment;
-use farrier_tests::instance;
+use farrier_tests::images::instance;
+use farrier_tests::machine::monitor::Monitor;
 use farrier_tests::machine::{Firmware, Hardware, free_port};
-use farrier_tests::monitor::Monitor;
-use farrier_tests::stub_conductor::NODE;
-use farrier_tests::stub_conductor::StubConductor;
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::time::Duration;

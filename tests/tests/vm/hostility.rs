@@ -1,12 +1,12 @@
 //! Crowds of hostile clients at the agent of the smallest machine, while it writes an image.
 
-use farrier_tests::commanded_agent::CommandedAgent;
-use farrier_tests::hostility::{Crowd, Hostility, Victim};
-use farrier_tests::image_server::{ImageServer, Pace, Reply};
-use farrier_tests::instance::sha256;
+use farrier_tests::agent::commanded::CommandedAgent;
+use farrier_tests::agent::hostility::{Crowd, Hostility, Victim};
+use farrier_tests::agent::stub_conductor::{NODE, StubConductor};
+use farrier_tests::images::instance::sha256;
+use farrier_tests::images::server::{ImageServer, Pace, Reply};
 use farrier_tests::machine::{Firmware, Hardware, free_port};
-use farrier_tests::stub_conductor::{NODE, StubConductor};
-use farrier_tests::witness::{self, Sight};
+use farrier_tests::ramdisk::witness::{self, Sight};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,7 +1,7 @@
 //! The reference conductor has an emulated machine inspected by the agent in its ramdisk.
 
+use farrier_tests::conductor::lab::{Lab, Machine};
 use farrier_tests::environment;
-use farrier_tests::lab::{Lab, Machine};
 use farrier_tests::machine::Firmware;
 use serde_json::{Value, json};
 use std::fs::File;

@@ -1,9 +1,9 @@
 //! What the agent says of a machine whose hardware is known down to the last serial number.
 
-use farrier_tests::bmc::Bmc;
+use farrier_tests::agent::stub_conductor::StubConductor;
+use farrier_tests::bmc::in_band::Bmc;
 use farrier_tests::environment;
 use farrier_tests::machine::{self, Boot, Firmware, Hardware, free_port};
-use farrier_tests::stub_conductor::StubConductor;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;

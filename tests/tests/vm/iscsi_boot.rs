@@ -1,13 +1,13 @@
 //! Machines that iPXE boots with an iSCSI disk, which the table of the firmware names.
 
-use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::agent::commanded::CommandedAgent;
+use farrier_tests::agent::stub_conductor::{NODE, StubConductor};
 use farrier_tests::environment;
-use farrier_tests::image_server::{ImageServer, Reply};
-use farrier_tests::instance;
-use farrier_tests::iscsi_target::{IscsiTarget, NAME};
+use farrier_tests::images::instance;
+use farrier_tests::images::server::{ImageServer, Reply};
+use farrier_tests::iscsi::target::{IscsiTarget, NAME};
 use farrier_tests::machine::{Boot, Firmware, Hardware, free_port, user_network};
 use farrier_tests::ramdisk::{self, Addition};
-use farrier_tests::stub_conductor::{NODE, StubConductor};
 use serde_json::json;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

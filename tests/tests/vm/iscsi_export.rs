@@ -1,10 +1,10 @@
 //! The disk of a machine, exported by its agent, and initiators on this machine that read and write it.
 
+use farrier_tests::agent::stub_conductor::NODE;
 use farrier_tests::environment;
-use farrier_tests::exporter::{Exporter, SERIAL};
-use farrier_tests::iscsi_initiator::{self, LogicalUnit};
+use farrier_tests::iscsi::exporter::{Exporter, SERIAL};
+use farrier_tests::iscsi::initiator::{self, LogicalUnit};
 use farrier_tests::ramdisk::{self, Addition};
-use farrier_tests::stub_conductor::NODE;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -135,7 +135,7 @@ fn two_write_and_one_vanishes(exporter: &Exporter) {
 fn only_those_who_are_meant_get_in(exporter: &Exporter) {
     let unit = &exporter.unit;
     let terms = json!({
-        "read_only": true, "initiators": [iscsi_initiator::NAME],
+        "read_only": true, "initiators": [initiator::NAME],
         "chap_user": "ann", "chap_password": "correct-horse-battery",
     });
     exporter.start(&terms).unwrap();

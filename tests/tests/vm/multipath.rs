@@ -1,12 +1,12 @@
 //! A disk that a machine reaches over two host bus adapters, one of which fails.
 
-use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::agent::commanded::CommandedAgent;
+use farrier_tests::agent::stub_conductor::{NODE, StubConductor};
 use farrier_tests::environment;
-use farrier_tests::image_server::{ImageServer, Reply};
-use farrier_tests::instance;
+use farrier_tests::images::instance;
+use farrier_tests::images::server::{ImageServer, Reply};
+use farrier_tests::machine::monitor::Monitor;
 use farrier_tests::machine::{Hardware, free_port};
-use farrier_tests::monitor::Monitor;
-use farrier_tests::stub_conductor::{NODE, StubConductor};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::{self, File};

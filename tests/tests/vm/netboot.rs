@@ -1,15 +1,15 @@
 //! The reference conductor boots a machine by its own iPXE, which asks for its script by the boot configuration API.
 
+use farrier_tests::cells::exit;
+use farrier_tests::cells::netboot::Cell;
+use farrier_tests::conductor::farrier::Farrier;
+use farrier_tests::conductor::lab::{Instance, Lab};
+use farrier_tests::conductor::node_api::{Control, Enrolment, Node, Order};
 use farrier_tests::environment;
-use farrier_tests::exit_cell;
-use farrier_tests::farrier::Farrier;
-use farrier_tests::image_server::{ImageServer, Reply};
-use farrier_tests::instance::{GREETING, image, sha256};
-use farrier_tests::lab::{Instance, Lab};
+use farrier_tests::images::instance::{GREETING, image, sha256};
+use farrier_tests::images::server::{ImageServer, Reply};
 use farrier_tests::machine::{Boot, EMULATED, Firmware, Hardware, free_port, user_network};
-use farrier_tests::netboot_cell::Cell;
-use farrier_tests::netboot_loaders::Bootable;
-use farrier_tests::node_api::{Control, Enrolment, Node, Order};
+use farrier_tests::network::netboot_loaders::Bootable;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -138,7 +138,7 @@ fn vm_uefi_firmware_that_starts_only_what_is_signed_is_led_through_shim_and_grub
 
 /// A machine that begins with the network and is not to boot from there; `cargo xtask matrix exits` tries every loader.
 fn comes_to_its_disk(name: &str) {
-    let cell = exit_cell::Cell::all().into_iter().find(|cell| cell.to_string() == name).unwrap();
+    let cell = exit::Cell::all().into_iter().find(|cell| cell.to_string() == name).unwrap();
     let folder = TempDir::new().unwrap();
     let bootable = Bootable { dist: folder.path().into(), loaders: Vec::new() };
     cell.run(&environment::path("FARRIER_BIN"), &bootable, folder.path()).unwrap();

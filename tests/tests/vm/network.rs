@@ -1,13 +1,13 @@
 //! How the ramdisk's network comes up: links as the conductor, the kernel command line, the switch and
 //! the routers say.
 
-use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::agent::commanded::CommandedAgent;
+use farrier_tests::agent::stub_conductor::StubConductor;
+use farrier_tests::bmc::media;
 use farrier_tests::environment;
 use farrier_tests::machine::{Boot, Firmware, Hardware, Medium, free_port};
-use farrier_tests::media;
-use farrier_tests::router::{GIVEN, NAME_SERVER};
-use farrier_tests::stub_conductor::StubConductor;
-use farrier_tests::switch::{Behaviour, Switch};
+use farrier_tests::network::router::{GIVEN, NAME_SERVER};
+use farrier_tests::network::switch::{Behaviour, Switch};
 use serde_json::{Value, json};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

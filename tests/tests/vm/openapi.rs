@@ -3,10 +3,10 @@
 //! The machine is emulated and has an empty disk: whatever is ordered harms nobody. Commands that end
 //! the agent are taken out of the document first, because the others could not be tried after them.
 
-use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::agent::commanded::CommandedAgent;
+use farrier_tests::agent::stub_conductor::TOKEN;
 use farrier_tests::environment;
 use farrier_tests::machine::{Hardware, free_port};
-use farrier_tests::stub_conductor::TOKEN;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,10 @@
 //! The last words of a system that broke down, which its firmware keeps for the next one.
 
-use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::agent::commanded::CommandedAgent;
+use farrier_tests::agent::stub_conductor::StubConductor;
 use farrier_tests::environment;
+use farrier_tests::machine::monitor::Monitor;
 use farrier_tests::machine::{Firmware, Hardware, free_port};
-use farrier_tests::monitor::Monitor;
-use farrier_tests::stub_conductor::StubConductor;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,11 +1,11 @@
 //! Software RAID on an emulated machine, ordered as a conductor orders it, and looked at from outside.
 
-use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::agent::commanded::CommandedAgent;
+use farrier_tests::agent::stub_conductor::StubConductor;
+use farrier_tests::disk::raid_member::{self, RaidArray};
 use farrier_tests::environment;
-use farrier_tests::image_server::{ImageServer, Reply};
+use farrier_tests::images::server::{ImageServer, Reply};
 use farrier_tests::machine::{Firmware, Hardware, free_port};
-use farrier_tests::raid_member::{self, RaidArray};
-use farrier_tests::stub_conductor::StubConductor;
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

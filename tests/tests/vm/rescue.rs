@@ -1,6 +1,6 @@
 //! The user of a rescued machine comes in by SSH, with the password and with a key.
 
-use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::agent::commanded::CommandedAgent;
 use farrier_tests::environment;
 use farrier_tests::machine::{Hardware, free_port};
 use serde_json::json;

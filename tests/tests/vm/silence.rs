@@ -1,9 +1,9 @@
 //! Machines that stay silent, of each of which `farrier explain` names the cause.
 
+use farrier_tests::conductor::lab::{Lab, Machine};
 use farrier_tests::environment;
-use farrier_tests::lab::{Lab, Machine};
 use farrier_tests::machine::Firmware;
-use farrier_tests::monitor::Monitor;
+use farrier_tests::machine::monitor::Monitor;
 use serde_json::json;
 use std::fs;
 use std::path::Path;

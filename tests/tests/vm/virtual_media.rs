@@ -1,8 +1,8 @@
 //! Parameters and configuration from the drives of a BMC (section 3.4 of the contract).
 
+use farrier_tests::bmc::media;
 use farrier_tests::environment;
 use farrier_tests::machine::{Boot, Hardware, Medium, free_port};
-use farrier_tests::media;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

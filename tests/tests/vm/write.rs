@@ -1,12 +1,12 @@
 //! The write path on emulated disks: images larger than the memory, and disks that fail or go away.
 
-use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::agent::commanded::CommandedAgent;
+use farrier_tests::agent::stub_conductor::NODE;
 use farrier_tests::environment;
-use farrier_tests::image_server::{ImageServer, Reply};
-use farrier_tests::instance::sha256;
+use farrier_tests::images::instance::sha256;
+use farrier_tests::images::server::{ImageServer, Reply};
+use farrier_tests::machine::monitor::Monitor;
 use farrier_tests::machine::{Hardware, free_port};
-use farrier_tests::monitor::Monitor;
-use farrier_tests::stub_conductor::NODE;
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

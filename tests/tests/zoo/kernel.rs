@@ -4,10 +4,10 @@
 use crate::by_hand::md;
 use crate::content::{Content, Mark};
 use crate::tables::{self, Copy, Gpt};
-use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::agent::commanded::CommandedAgent;
+use farrier_tests::agent::stub_conductor::NODE;
 use farrier_tests::machine::{Hardware, free_port};
 use farrier_tests::ramdisk::{self, Addition};
-use farrier_tests::stub_conductor::NODE;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::ops::Range;

@@ -213,12 +213,12 @@ pub const LEFT_OUT: &[(&str, &str)] = &[
     ),
     (
         "backups of superblocks of ext and UFS, and of XFS whose first one is gone",
-        "no system takes them for a file system without being told where they are, and they stay",
+        "no system uses them as a file system without an explicit offset, and they stay",
     ),
     ("firmware RAID in partitions", "firmware and libblkid look at whole disks only"),
     (
         "the kernel's own partition scan",
-        "where tests run the kernel may have no partition parsers; partx judges by libblkid, and Debian's kernel and mdadm judge five of the worst disks in an emulated machine (`vm_a02_…`)",
+        "the kernel of the test host may lack partition parsers; partx judges by libblkid, and Debian's kernel and mdadm judge five of the worst disks in an emulated machine (`vm_a02_…`)",
     ),
 ];
 

@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use farrier_tests::lab::Event;
-use farrier_tests::monitor::Monitor;
+use farrier_tests::conductor::lab::Event;
+use farrier_tests::machine::monitor::Monitor;
 use serde_json::json;
 
 use super::terminal;
-use crate::workspace::Workspace;
+use crate::host::workspace::Workspace;
 
 /// What is done when the picture of the machine is taken, and after which part of it.
 const MOMENT: (&str, f64) = ("writing", 0.4);

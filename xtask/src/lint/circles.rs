@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn no_rooms_of_this_repository_import_each_other_in_a_circle() {
-        refuse(&crate::workspace::Workspace::find().unwrap().sources).unwrap();
+        refuse(&crate::host::workspace::Workspace::find().unwrap().sources).unwrap();
     }
 
     #[test]

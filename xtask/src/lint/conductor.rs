@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::{imports, levels, picture};
-use crate::command::{run, run_quietly};
-use crate::workspace::{Workspace, cargo};
+use crate::host::command::{run, run_quietly};
+use crate::host::workspace::{Workspace, cargo};
 
 /// The crates whose rooms have levels, and their pictures a place in the book.
 const CRATES: [&str; 3] = ["farrier-conductor", "farrier-engine", "farrier-node-api"];

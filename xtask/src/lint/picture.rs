@@ -65,7 +65,7 @@ pub fn page(crates: &[(&str, Vec<Vec<&str>>)]) -> String {
         _ = write!(
             page,
             "\n## {name}\n\n{rooms} rooms on {} levels.\n\n\
-             ![Which rooms of {name} import which]({name}-rooms.svg)\n",
+             ![Imports between the rooms of {name}]({name}-rooms.svg)\n",
             levels.len()
         );
     }

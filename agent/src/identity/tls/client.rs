@@ -1,4 +1,4 @@
-//! TLS towards servers: whom to trust, and whom to be (S17).
+//! TLS towards servers: trusted CAs and the client certificate (S17).
 //!
 //! A file that cannot be used is reported and left out. That fails safely: a server is then refused,
 //! or refuses the agent.
@@ -50,7 +50,7 @@ fn authorities(cafile: Option<&str>) -> RootCertStore {
             let (added, ignored) = store.add_parsable_certificates(found.into_iter().flatten());
             let ignored = ignored + damaged.len();
             if added == 0 || (cafile.is_some() && ignored > 0) {
-                tracing::error!(cafile = file, added, ignored, "certificates of authorities cannot be used");
+                tracing::error!(cafile = file, added, ignored, "CA certificates cannot be used");
             }
         }
         Err(error) => tracing::error!(cafile = file, %error, "no server can be verified: correct the file"),
@@ -63,13 +63,13 @@ fn identity(options: &Options, provider: &CryptoProvider) -> Option<CertifiedKey
         (Some(certfile), Some(keyfile)) => (certfile, keyfile),
         (None, None) => return None,
         _ => {
-            tracing::error!("certfile and keyfile belong together: no certificate is shown to servers");
+            tracing::error!("certfile and keyfile are required together: no client certificate is used");
             return None;
         }
     };
     let key = read_identity(certfile, keyfile, provider);
     key.inspect_err(|error| {
-        tracing::error!(certfile, keyfile, %error, "no certificate is shown to servers: correct the files");
+        tracing::error!(certfile, keyfile, %error, "no client certificate is used: correct the files");
     })
     .ok()
 }

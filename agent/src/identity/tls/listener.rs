@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 /// Where the certificate of the listener comes from.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Source<'a> {
-    /// It is made at the start, and the conductor is told.
+    /// It is generated at the start, and sent to the conductor.
     Made,
     /// It lies in these files, and the conductor trusts its authority.
     Files(&'a str, &'a str),
@@ -18,7 +18,7 @@ pub enum Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Chooses it. A conductor that cannot be told of a certificate gets none.
+    /// Chooses it. A conductor without support for certificates gets none.
     ///
     /// # Errors
     ///

@@ -66,7 +66,7 @@ fn paths() -> Value {
     })
 }
 
-/// An operation for everybody.
+/// An operation without a token.
 fn open(id: &str, summary: &str, schema: &str) -> Value {
     json!({"operationId": id, "summary": summary, "responses": responses(schema, &[])})
 }

@@ -33,11 +33,11 @@ fn code(text: &str) -> String {
 
 pub fn options() -> String {
     let introduction = "An option is set by its flag (`--name value`), in its section of a config file \
-                        (`name = value`) or by its kernel parameter. Flags win over config files, config \
-                        files over the kernel line. Only options of `[DEFAULT]` are flags.";
+                        (`name = value`) or by its kernel parameter. Flags override config files, and config \
+                        files override the kernel line. Only options of `[DEFAULT]` are flags.";
     let mut sections: Vec<&str> = options::specs().map(|spec| spec.section).collect();
     sections.dedup();
-    let mut text = page("Options", introduction);
+    let mut text = page("Options of the agent", introduction);
     for section in sections.iter().enumerate().filter(|(i, one)| !sections[..*i].contains(one)) {
         text += &options_of(section.1);
     }
@@ -59,10 +59,10 @@ fn options_of(section: &str) -> String {
 }
 
 pub fn commands() -> String {
-    let introduction = "What a conductor can order with `POST /v1/commands/`. A synchronous command answers with \
-                        its result. An asynchronous one answers at once; its result stands in \
-                        `GET /v1/commands/`. [openapi.json](../../openapi.json) has the same for machines.";
-    let mut text = page("Commands", introduction);
+    let introduction = "A conductor sends commands with `POST /v1/commands/`. A synchronous command returns its result. An \
+                        asynchronous one returns at once; `GET /v1/commands/` has its result. \
+                        [openapi.json](../../openapi.json) describes the same for programs.";
+    let mut text = page("Commands of the agent", introduction);
     for (extension, commands) in EXTENSIONS {
         for command in *commands {
             text += &describe(extension, command);
@@ -88,8 +88,8 @@ fn describe(extension: &str, command: &Command) -> String {
 }
 
 pub fn steps() -> String {
-    let introduction = "The steps of the managers that come with the agent. A number is the place in an automatic \
-                        run, highest first; 0 runs only when asked for.";
+    let introduction = "Steps of the built-in hardware managers. A number is the priority in an automatic run, highest first; \
+                        a step with 0 runs only on request.";
     let managers = managers::declared();
     let managers = managers.iter().filter(|manager| !manager.steps().is_empty());
     let parts = managers.map(|manager| steps_of(manager.class_name(), manager.steps()));
@@ -134,8 +134,8 @@ fn abortable(step: &StepDeclaration) -> String {
 }
 
 pub fn collectors() -> String {
-    let introduction = "What an inspection can collect; `ipa-inspection-collectors` names those that run, in order. \
-                        One that fails adds its error to the data and stops nobody.";
+    let introduction = "An inspection runs the collectors in `ipa-inspection-collectors`, in this order. A collector that fails \
+                        adds its error to the data; the others still run.";
     let rows = COLLECTORS.iter().map(|collector| {
         let keys: Vec<_> = collector.keys.iter().map(|key| code(key)).collect();
         [code(collector.name), keys.join(", "), collector.help.to_owned()]

@@ -89,7 +89,10 @@ fn usable<T>(text: Option<&str>, read: impl Fn(&str) -> Option<T>) -> Option<T> 
     let text = text.filter(|text| !text.is_empty())?;
     let value = read(text);
     if value.is_none() {
-        tracing::warn!(value = text, "the lookup set an option to something unknown; it stays as it is");
+        tracing::warn!(
+            value = text,
+            "the lookup response sets an option to an unknown value; the option keeps its value"
+        );
     }
     value
 }

@@ -4,7 +4,7 @@ use super::{NameList, Options};
 use farrier_init::Settings;
 use farrier_linux::kernel_line::Parameters;
 
-/// The settings of PID 1. The agent tells what cannot be used of the options.
+/// The settings of PID 1. The agent reports invalid options.
 pub fn of_init(parameters: &Parameters) -> Settings {
     let (options, _) = Options::load(parameters, &Default::default());
     let names = |list: Option<NameList>| list.map(|list| list.0).unwrap_or_default();

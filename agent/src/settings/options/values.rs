@@ -30,7 +30,7 @@ impl Seconds {
     }
 }
 
-/// What stands for URLs that are to be found by multicast DNS.
+/// The value for URLs from multicast DNS.
 const MDNS: &str = "mdns";
 /// What stands for no place at all.
 const NOWHERE: &str = "none";
@@ -272,7 +272,7 @@ impl Destination {
 }
 
 impl Default for ReportList {
-    /// What servers have and nobody is disturbed by: DHCP servers may publish host names.
+    /// The places that disturb no one: DHCP servers may publish host names.
     fn default() -> Self {
         Self(vec![Destination::Sel, Destination::Efi])
     }
@@ -360,7 +360,7 @@ impl Protocol {
 }
 
 impl UrlList {
-    /// Whether the URLs are to be found by multicast DNS.
+    /// Whether multicast DNS finds the URLs.
     pub fn is_mdns(&self) -> bool {
         self.0 == [MDNS]
     }

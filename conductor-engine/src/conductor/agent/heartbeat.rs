@@ -32,7 +32,7 @@ impl Ramdisks {
                     self.0.events().push(uuid, EventKind::FirstHeartbeat);
                 }
                 if next != Next::Record {
-                    self.0.wake(uuid);
+                    self.0.workers().begin(uuid);
                 }
                 return Ok(());
             }

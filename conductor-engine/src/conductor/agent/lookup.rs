@@ -2,6 +2,7 @@
 
 use crate::conductor::Ramdisks;
 use crate::error::Error;
+use crate::services::ENDED;
 use crate::store::{Record, StoreError};
 use farrier_conductor::agent::token;
 use farrier_conductor::model::{MacAddress, Node};
@@ -62,7 +63,8 @@ impl Ramdisks {
     /// A node that is worked on may be about to be powered off, or on: a client that asks then is told to ask again.
     async fn issue_token(&self, seen: &Record) -> Result<String, Error> {
         let token = token::new();
-        if !self.0.store().issue_token(seen, &token, self.0.now()).await? {
+        let is_own = self.0.services().own_leases.has(seen.node.uuid);
+        if is_own || !self.0.store().issue_token(seen, &token, ENDED).await? {
             return Err(held(&seen.node));
         }
         tracing::info!(node = %seen.node.label(), "agent token issued");

@@ -157,20 +157,27 @@ impl Catalogue {
     /// [`Error::AllocationNotFound`], [`InvalidState`](Error::Task), [`Error::Store`] when somebody works on the node.
     pub async fn delete_allocation(&self, id: &str) -> Result<(), Error> {
         let allocation = self.allocation(id).await?;
-        if let Some(node) = allocation.node_uuid {
-            let mut task = HeldTask::acquire(self.0.services(), &node.to_string()).await?;
-            let frees = |state: &ProvisionState| *state == ProvisionState::Available;
-            if task.node.allocation_uuid == Some(allocation.uuid) {
-                if !task.node.maintenance && !frees(&task.node.provision_state) {
-                    return Err(Error::wrong_state(&task.node, [ProvisionState::Available]));
-                }
-                task.node.allocation_uuid = None;
-                task.node.instance_uuid.remove();
-                task.node.instance_info.remove(TRAITS);
-            }
-            task.finish().await?;
+        // One that is under way may have its node already.
+        let taken = self.taken_node(&allocation).await?;
+        if let Some(node) = allocation.node_uuid.or(taken) {
+            self.free(node, allocation.uuid).await?;
         }
         Ok(self.0.store().delete_allocation(allocation.uuid).await?)
+    }
+
+    /// Gives a node back that an allocation has, unless it has an instance.
+    async fn free(&self, node: Uuid, allocation: Uuid) -> Result<(), Error> {
+        let mut task = HeldTask::acquire(self.0.services(), &node.to_string()).await?;
+        let frees = |state: &ProvisionState| *state == ProvisionState::Available;
+        if task.node.allocation_uuid == Some(allocation) {
+            if !task.node.maintenance && !frees(&task.node.provision_state) {
+                return Err(Error::wrong_state(&task.node, [ProvisionState::Available]));
+            }
+            task.node.allocation_uuid = None;
+            task.node.instance_uuid.remove();
+            task.node.instance_info.remove(TRAITS);
+        }
+        task.finish().await
     }
 
     /// Goes on with allocations that somebody has begun.
@@ -180,7 +187,10 @@ impl Catalogue {
             ..AllocationSelection::first(MOST_ALLOCATIONS)
         };
         for allocation in self.0.store().allocations(&selection).await? {
-            self.allocate(allocation.uuid).await?;
+            // One that cannot be gone on with holds up no other.
+            if let Err(error) = self.allocate(allocation.uuid).await {
+                tracing::error!(allocation = %allocation.uuid, "an allocation cannot be gone on with: {error}");
+            }
         }
         Ok(())
     }
@@ -206,7 +216,13 @@ impl Catalogue {
             }
         }
         allocation.updated_at = Some(self.0.now());
-        self.0.store().write_allocation(&allocation, AllocationState::Allocating).await?;
+        let is_written = self.0.store().write_allocation(&allocation, AllocationState::Allocating).await?;
+        if let Some(node) = allocation.node_uuid
+            && !is_written
+            && self.0.store().allocation(&uuid.to_string()).await?.is_none()
+        {
+            self.free(node, uuid).await?;
+        }
         Ok(())
     }
 
@@ -248,6 +264,11 @@ impl Catalogue {
                 Err(Error::Store(
                     StoreError::Held { .. } | StoreError::Gone(_) | StoreError::Overtaken(_),
                 )) => {
+                    found = Found::Later;
+                }
+                // One that cannot be read keeps no other from being taken.
+                Err(error @ Error::Store(StoreError::Failed { .. })) => {
+                    tracing::error!(node = %node.uuid, "no allocation can take the node: {error}");
                     found = Found::Later;
                 }
                 // Somebody else has found a node for it meanwhile.

@@ -4,6 +4,7 @@ use crate::conductor::{Catalogue, Conductor};
 use crate::error::Error;
 use crate::lease::HeldTask;
 use crate::records::{Forbidden, ResourceKind};
+use crate::services::ENDED;
 use crate::store::{ConfigDrive, Documents, Outline, Record};
 use farrier_conductor::model::Erasure;
 use farrier_conductor::model::{Activity, Event, InterfaceKind, NewNode, Node, ProvisionState, is_name};
@@ -201,7 +202,7 @@ impl Conductor {
     }
 
     fn is_over(&self, lease_expires_at: Option<OffsetDateTime>) -> bool {
-        lease_expires_at.is_none_or(|until| until <= self.now())
+        lease_expires_at.is_none_or(|until| until <= ENDED)
     }
 }
 

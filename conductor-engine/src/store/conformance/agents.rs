@@ -1,11 +1,26 @@
 //! What agents say, and their tokens.
 
 use super::{SECOND, session, terms, with_node};
+use crate::records::{PendingOrder, Verb};
 use crate::store::*;
 use farrier_conductor::model::AgentSession;
 use farrier_protocol::heartbeat::AgentStatus;
 use std::sync::Arc;
 use time::OffsetDateTime;
+
+pub(super) async fn heartbeats_and_orders_are_published_as_changes(store: Arc<dyn Store>) {
+    let node = with_node(&*store).await;
+    let mut changes = store.changed();
+    let session = session("secret");
+    let (lease, _) = store.take(node.uuid, &terms("one", 0)).await.unwrap();
+    let told = Change { session: SessionChange::Replace(&session), ..Change::of(&node) };
+    store.write(&lease, &told).await.unwrap();
+    assert!(store.hear(node.uuid, &session).await.unwrap());
+    assert_eq!(changes.next().await, Some(Changed::Node(node.uuid)));
+    let order = OrderChange::Put(PendingOrder::new(Verb::PowerOff, OffsetDateTime::UNIX_EPOCH));
+    store.write(&lease, &Change { order, ..Change::of(&node) }).await.unwrap();
+    assert_eq!(changes.next().await, Some(Changed::Node(node.uuid)));
+}
 
 pub(super) async fn f40_a_heartbeat_is_written_down_whoever_works_on_the_node(store: Arc<dyn Store>) {
     let first = with_node(&*store).await;

@@ -52,6 +52,7 @@ checks! {
     leases::a_lease_that_expired_and_was_not_taken_goes_on,
     leases::a_conductor_that_starts_again_overtakes_itself,
     leases::nodes_that_are_not_at_rest_or_ordered_are_found_when_nobody_attends_to_them,
+    agents::heartbeats_and_orders_are_published_as_changes,
     agents::f40_a_heartbeat_is_written_down_whoever_works_on_the_node,
     agents::what_is_learned_does_not_undo_what_was_said_meanwhile,
     agents::a_token_is_issued_once_and_never_while_somebody_works_on_the_node,
@@ -73,6 +74,17 @@ checks! {
 }
 
 /// Runs all checks, each on an empty store that `make` makes.
+///
+/// ```
+/// use farrier_engine::store::conformance::conformance;
+/// use farrier_engine::store::memory::MemoryStore;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let fits = conformance(async || MemoryStore::default()).await;
+/// assert!(fits.is_ok(), "{}", fits.unwrap_err());
+/// # }
+/// ```
 ///
 /// # Errors
 ///

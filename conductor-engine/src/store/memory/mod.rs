@@ -5,8 +5,8 @@ mod lists;
 
 use super::{BootTraceChange, InspectionChange, SessionChange};
 use super::{
-    CertificateChange, Change, ConfigDrive, DiagnosisChange, Documents, EvidenceStore, HISTORY_LIMIT, Held,
-    Lease, NodeStore, OrderChange, Outline, Record, Selection, StoreError, Terms,
+    CertificateChange, Change, ChangeFeed, Changes, ConfigDrive, DiagnosisChange, Documents, EvidenceStore,
+    HISTORY_LIMIT, Held, Lease, NodeStore, OrderChange, Outline, Record, Selection, StoreError, Terms,
 };
 use crate::evidence::boot_trace::BootTrace;
 use crate::evidence::diagnosis::Diagnosis;
@@ -23,7 +23,10 @@ use uuid::Uuid;
 
 /// A store in memory.
 #[derive(Debug, Default)]
-pub struct MemoryStore(Mutex<Tables>);
+pub struct MemoryStore {
+    tables: Mutex<Tables>,
+    feed: ChangeFeed,
+}
 
 #[derive(Debug, Default)]
 struct Tables {
@@ -180,7 +183,7 @@ impl Tables {
 
 impl MemoryStore {
     fn tables(&self) -> MutexGuard<'_, Tables> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is kept of a node, if there is such a node.
@@ -191,6 +194,10 @@ impl MemoryStore {
 
 #[async_trait]
 impl NodeStore for MemoryStore {
+    fn changed(&self) -> Changes {
+        self.feed.changes()
+    }
+
     async fn create(&self, node: &Node) -> Result<(), StoreError> {
         let mut tables = self.tables();
         if tables.nodes.contains_key(&node.uuid) {
@@ -308,6 +315,9 @@ impl NodeStore for MemoryStore {
         tables.leased(lease)?.apply(change);
         let allocation = change.node.allocation_uuid;
         tables.allocations.retain(|uuid, one| one.node_uuid != Some(lease.node) || Some(*uuid) == allocation);
+        if let OrderChange::Put(_) = change.order {
+            self.feed.publish(lease.node);
+        }
         Ok(())
     }
 
@@ -346,6 +356,7 @@ impl NodeStore for MemoryStore {
             let learned = session.clone();
             heard.clone_into(session);
             learn(session, &learned);
+            self.feed.publish(uuid);
         }
         Ok(is_of_session)
     }

@@ -75,5 +75,5 @@ fn columns(statement: &'static str, allocation: &Allocation) -> Outcome<Statemen
 
 fn taken(error: sqlx::Error, allocation: &Allocation) -> super::Failure {
     let name = allocation.name.as_deref().unwrap_or_default();
-    taken_or(error, "allocations", allocation.uuid, |_| format!("an allocation with the name {name:?}"))
+    taken_or(error, allocation.uuid, |_| format!("an allocation with the name {name:?}"))
 }

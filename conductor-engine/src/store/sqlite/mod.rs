@@ -18,7 +18,8 @@ mod writing;
 
 use crate::store::columns::Column;
 use crate::store::{
-    Change, Documents, Held, Lease, NodeStore, Outline, Record, Selection, StoreError, Terms,
+    Change, ChangeFeed, Changes, Documents, Held, Lease, NodeStore, OrderChange, Outline, Record, Selection,
+    StoreError, Terms,
 };
 use async_trait::async_trait;
 use farrier_conductor::model::{AgentSession, MacAddress, Node, ProvisionState};
@@ -56,6 +57,7 @@ pub struct SqliteStore {
     writers: Mutex<Writers>,
     options: SqliteConnectOptions,
     file: PathBuf,
+    feed: ChangeFeed,
 }
 
 /// The connections that write, which are opened when they are needed.
@@ -132,9 +134,32 @@ impl SqliteStore {
             .max_connections(READERS)
             .test_before_acquire(false)
             .connect_lazy_with(options.clone());
-        let store = Self { readers, writers: Mutex::default(), options, file: file.to_owned() };
+        let store = Self {
+            readers,
+            writers: Mutex::default(),
+            options,
+            file: file.to_owned(),
+            feed: ChangeFeed::default(),
+        };
         store.migrate().await.map_err(|failure| store.told(failure))?;
         Ok(store)
+    }
+
+    /// The columns of each unique index of a table.
+    #[cfg(test)]
+    pub(in crate::store) async fn unique_columns(
+        &self,
+        table: &str,
+    ) -> Result<Vec<Vec<String>>, sqlx::Error> {
+        let indices = "SELECT name FROM pragma_index_list($1) WHERE \"unique\" ORDER BY seq";
+        let names: Vec<String> =
+            sqlx::query_scalar(indices).bind(table.to_owned()).fetch_all(&self.readers).await?;
+        let mut columns = Vec::new();
+        for name in names {
+            let of_index = "SELECT name FROM pragma_index_info($1) ORDER BY seqno";
+            columns.push(sqlx::query_scalar(of_index).bind(name).fetch_all(&self.readers).await?);
+        }
+        Ok(columns)
     }
 
     async fn migrate(&self) -> Outcome<()> {
@@ -226,6 +251,10 @@ fn has_no_room(error: &sqlx::Error) -> bool {
 
 #[async_trait]
 impl NodeStore for SqliteStore {
+    fn changed(&self) -> Changes {
+        self.feed.changes()
+    }
+
     async fn create(&self, node: &Node) -> Result<(), StoreError> {
         let created = async {
             let mut writer = self.writer(Kept::Always).await?;
@@ -325,7 +354,11 @@ impl NodeStore for SqliteStore {
             writing::write(&mut writer.connection, lease, change).await?;
             writer.commit().await
         };
-        written.await.map_err(|failure| self.told(failure))
+        written.await.map_err(|failure| self.told(failure))?;
+        if let OrderChange::Put(_) = change.order {
+            self.feed.publish(lease.node);
+        }
+        Ok(())
     }
 
     async fn delete(&self, lease: &Lease) -> Result<(), StoreError> {
@@ -357,7 +390,11 @@ impl NodeStore for SqliteStore {
             writer.done();
             Ok(is_heard)
         };
-        heard.await.map_err(|failure| self.told(failure))
+        let is_heard = heard.await.map_err(|failure| self.told(failure))?;
+        if is_heard {
+            self.feed.publish(uuid);
+        }
+        Ok(is_heard)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::records::{Resource, ResourceKind};
 use crate::store::ResourceSelection;
+use crate::store::constraints::Constraint;
 use crate::store::sqlite::writing::taken_or;
 use crate::store::sqlite::{Outcome, Statement};
 use crate::store::statements as sql;
@@ -70,8 +71,8 @@ fn columns(statement: Statement, resource: &Resource) -> Outcome<Statement> {
 }
 
 fn taken(error: sqlx::Error, resource: &Resource) -> super::Failure {
-    taken_or(error, "resources", resource.uuid, |column| match (column, &resource.name) {
-        ("name", Some(name)) => format!("a {} with the name {name:?}", resource.kind),
+    taken_or(error, resource.uuid, |constraint| match (constraint, &resource.name) {
+        (Constraint::ResourceName, Some(name)) => format!("a {} with the name {name:?}", resource.kind),
         _ => format!("a {} with {}", resource.kind, resource.natural_key().unwrap_or_default()),
     })
 }

@@ -1,6 +1,7 @@
 //! Writes records, each function within a transaction of its caller.
 
 use crate::store::columns::{PORT, SESSION, micros, split};
+use crate::store::constraints::Constraint;
 use crate::store::selection::NODE;
 use crate::store::sqlite::{
     Failure, Outcome, Statement, allocations, bind, boot_traces, certificates, diagnosis, history, reading,
@@ -279,39 +280,26 @@ fn of_lease(statement: &'static str, lease: &Lease) -> Statement {
 
 /// UUIDs, names and instances belong to one node.
 fn taken(error: sqlx::Error, node: &Node) -> Failure {
-    taken_or(error, "nodes", node.uuid, |column| match (column, node.instance_uuid.get()) {
-        ("instance_uuid", Some(instance)) => format!("a node with instance {instance}"),
+    taken_or(error, node.uuid, |constraint| match (constraint, node.instance_uuid.get()) {
+        (Constraint::NodeInstance, Some(instance)) => format!("a node with instance {instance}"),
         _ => format!("a node with the name {:?}", node.label()),
     })
 }
 
 /// UUIDs, addresses and names belong to one port.
 fn port_taken(error: sqlx::Error, port: &Port) -> Failure {
-    taken_or(error, "ports", port.uuid, |column| match (column, &port.name) {
-        ("name", Some(name)) => format!("a port with the name {name:?}"),
+    taken_or(error, port.uuid, |constraint| match (constraint, &port.name) {
+        (Constraint::PortName, Some(name)) => format!("a port with the name {name:?}"),
         _ => format!("a port with MAC address {}", port.address),
     })
 }
 
-/// What a record of a table has that another one has already: its UUID, or what `what` says of the first column that
-/// the database names.
-pub(super) fn taken_or(
-    error: sqlx::Error,
-    table: &str,
-    uuid: Uuid,
-    what: impl FnOnce(&str) -> String,
-) -> Failure {
-    let Some(reason) = error.as_database_error().filter(|error| error.is_unique_violation()) else {
-        return error.into();
-    };
-    let reason = reason.message().to_owned();
-    let columns: Vec<_> = reason
-        .split(|c: char| !(c.is_ascii_alphanumeric() || "._".contains(c)))
-        .filter_map(|word| word.strip_prefix(table)?.strip_prefix('.'))
-        .collect();
-    let what = match columns.as_slice() {
-        ["uuid"] => format!("a record with UUID {uuid}"),
-        columns => what(columns.last().copied().unwrap_or_default()),
+/// What a record has that another one has already: its UUID, or what `what` says of the constraint that was violated.
+pub(super) fn taken_or(error: sqlx::Error, uuid: Uuid, what: impl FnOnce(Constraint) -> String) -> Failure {
+    let what = match Constraint::violated(&error) {
+        None => return error.into(),
+        Some(Constraint::Uuid) => format!("a record with UUID {uuid}"),
+        Some(constraint) => what(constraint),
     };
     StoreError::Taken { what }.into()
 }

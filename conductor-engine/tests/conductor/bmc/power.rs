@@ -82,8 +82,8 @@ async fn a_driver_that_hangs_has_a_deadline() {
     after(&stage, PowerAction::On, None).await;
     let _hangs = stage.machine.power_off.lock().await;
     let error = after(&stage, PowerAction::Off, None).await.last_error.unwrap();
-    let expected = "failed to change the power state to \"power off\" by \"power off\": driver \"fake\" did not carry out \
-                    \"power off\" within 0.05 s; look at the machine's BMC";
+    let expected = "failed to change the power state to \"power off\" by \"power off\": driver \"fake\" did not answer \
+                    power.power_off within 0.05 s; look at the machine's BMC";
     assert_eq!(error, expected);
 }
 

@@ -288,7 +288,7 @@ async fn a_machine_that_hangs_ends_in_maintenance_and_stops_nobody() {
     let node = site.until("hangs", |node| node.maintenance).await;
     assert_eq!((node.fault, node.power_state), (Some(Fault::Power), None));
     let told = node.maintenance_reason.unwrap();
-    let reason = "driver \"hangs\" did not tell the power state within 0.05 s; look at the machine's BMC";
+    let reason = "driver \"hangs\" did not answer power.power_state within 0.05 s; look at the machine's BMC";
     assert!(told.ends_with(reason), "{told}");
     site.until("zebra", |_| good.told().contains(&PowerState::On)).await;
 }
@@ -309,7 +309,10 @@ async fn bad_machines_end_in_maintenance_and_stop_nobody() {
 
     for (name, reason) in [
         ("errs", "cannot be read: the BMC has no route to itself"),
-        ("crashes", "cannot be read: driver \"crashes\" crashed; see the conductor's log"),
+        (
+            "crashes",
+            "cannot be read: driver \"crashes\" crashed in power.power_state; see the conductor's log",
+        ),
         ("unknown", "cannot be read: driver: \"unknown\" is not known; use one of: crashes, errs, zebra"),
     ] {
         let node = site.until(name, |node| node.maintenance).await;
@@ -404,6 +407,6 @@ async fn c22_a_bmc_that_hangs_is_given_up_and_leaves_its_node_free() {
     site.conductor.order("new", Order::Manage).await.unwrap();
     let node = site.until("new", |node| node.last_error.is_some()).await;
     assert_eq!(node.provision_state, ProvisionState::Enroll);
-    assert!(node.last_error.unwrap().contains("did not tell the power state within 0.05 s"));
+    assert!(node.last_error.unwrap().contains("did not answer power.power_state within 0.05 s"));
     site.conductor.order("new", Order::Delete).await.unwrap();
 }

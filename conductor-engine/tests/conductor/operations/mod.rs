@@ -3,6 +3,8 @@
 mod attention;
 mod deadlines;
 mod disk_export;
+mod driver_faults;
+mod leases;
 mod orders;
 mod pause;
 mod retry;

@@ -240,16 +240,3 @@ async fn a_lease_from_the_future_ends_when_nobody_renews_it() {
     stage.deploy().await;
     stage.wait_for(ProvisionState::Active).await;
 }
-
-#[tokio::test]
-async fn a_lease_that_has_expired_is_not_shown() {
-    let stage = Stage::new(Script::default()).await;
-    let uuid = stage.node().await.uuid;
-    stage.store.take(uuid, &of_another()).await.unwrap();
-    assert_eq!(stage.node().await.reservation.as_deref(), Some("another"));
-    stage.clock.jump(time::Duration::hours(1));
-    assert_eq!(stage.node().await.reservation, None);
-    // And whoever has work takes it.
-    stage.deploy().await;
-    stage.wait_for(ProvisionState::Active).await;
-}

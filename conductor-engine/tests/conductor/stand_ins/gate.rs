@@ -10,8 +10,8 @@ use farrier_engine::evidence::erasing::EraseCertificate;
 use farrier_engine::explain::who_acts::Attention;
 use farrier_engine::records::{Allocation, AllocationState, HistoryEntry, Resource, ResourceKind};
 use farrier_engine::store::{
-    AllocationSelection, CatalogueStore, Change, Documents, EvidenceStore, Held, Lease, NodeStore, Outline,
-    OwnedPort, PortSelection, Record, ResourceSelection, Selection, Store, StoreError, Terms,
+    AllocationSelection, CatalogueStore, Change, Changes, Documents, EvidenceStore, Held, Lease, NodeStore,
+    Outline, OwnedPort, PortSelection, Record, ResourceSelection, Selection, Store, StoreError, Terms,
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -164,6 +164,10 @@ impl GatedStore {
 
 #[async_trait]
 impl NodeStore for GatedStore {
+    fn changed(&self) -> Changes {
+        self.inner.changed()
+    }
+
     async fn create(&self, node: &Node) -> Result<(), StoreError> {
         self.pass().await?;
         self.done(node.uuid, self.inner.create(node)).await

@@ -13,6 +13,7 @@ use farrier_engine::store::Store;
 use farrier_engine::{Builder, Conductor};
 use farrier_media::KernelParameters;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -52,6 +53,24 @@ pub struct FakeMachine {
     pub power_off: Arc<tokio::sync::Mutex<()>>,
     /// Notified by each order to go off.
     pub told_to_go_off: Arc<Notify>,
+    /// Orders to go off that are not carried out, and not given up.
+    pub waiting: Arc<AtomicUsize>,
+}
+
+/// An order to go off, until it is carried out or given up.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl FakeMachine {
@@ -66,6 +85,7 @@ impl FakeMachine {
             runtime: Handle::current(),
             power_off: Arc::default(),
             told_to_go_off: Arc::default(),
+            waiting: Arc::default(),
         }
     }
 
@@ -121,6 +141,11 @@ impl FakeMachine {
         if let Some(agent) = self.state.lock().unwrap().agent.take() {
             agent.abort();
         }
+    }
+
+    /// How many orders to go off wait for the lock.
+    pub fn waiting_for_power_off(&self) -> usize {
+        self.waiting.load(Ordering::SeqCst)
     }
 
     pub fn offs(&self) -> usize {
@@ -238,6 +263,7 @@ impl PowerInterface for FakeMachine {
     }
 
     async fn power_off(&self, _node: &Node) -> Result<(), InterfaceError> {
+        let _waiting = Waiting::begin(&self.waiting);
         self.told_to_go_off.notify_waiters();
         let _free = self.power_off.lock().await;
         self.go_off();

@@ -10,7 +10,7 @@ use farrier_conductor::{Drivers, Settings};
 use farrier_engine::evidence::events::Event;
 use farrier_engine::records::Order;
 use farrier_engine::store::sqlite::SqliteStore;
-use farrier_engine::store::{Change, NodeStore, Terms};
+use farrier_engine::store::{Change, NodeStore, Record, Terms};
 use farrier_engine::{Conductor, Error};
 use farrier_node_api::nodes::nodes_router;
 use farrier_node_api::ramdisk::ramdisk_router;
@@ -104,6 +104,16 @@ impl Stage {
         driver: &str,
         compose: impl FnOnce(Drivers) -> Drivers,
     ) -> Self {
+        Self::built_with(script, change, driver, |_, drivers| compose(drivers)).await
+    }
+
+    /// As [`Self::built`], with the machine for drivers that need it.
+    pub async fn built_with(
+        script: Script,
+        change: impl FnOnce(&mut Settings),
+        driver: &str,
+        compose: impl FnOnce(&FakeMachine, Drivers) -> Drivers,
+    ) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let console = folder.path().join("console.log");
@@ -117,7 +127,7 @@ impl Stage {
         let mut settings = quick(&ramdisk_api);
         change(&mut settings);
         let clock = JumpingClock::default();
-        let drivers = compose(machine.drivers());
+        let drivers = compose(&machine, machine.drivers());
         let builder = Conductor::builder(settings, store.clone(), drivers).clock(clock.clone());
         let conductor = builder.start().await.unwrap();
         tokio::spawn(axum::serve(ramdisk, ramdisk_router(conductor.clone())).into_future());
@@ -139,8 +149,12 @@ impl Stage {
         change_node(&self.store, self.idle().await.uuid, change).await;
     }
 
+    pub async fn record(&self) -> Record {
+        self.store.by_name("n1").await.unwrap().unwrap()
+    }
+
     pub async fn store_node(&self) -> Node {
-        self.store.by_name("n1").await.unwrap().unwrap().node
+        self.record().await.node
     }
 
     pub async fn deploy(&self) {

@@ -96,6 +96,13 @@ impl Host for MemoryHost {
         self.check_lease()
     }
 
+    async fn lost(&self) -> Error {
+        match self.check_lease() {
+            Ok(()) => std::future::pending().await,
+            Err(error) => error,
+        }
+    }
+
     async fn save(&mut self, change: Change<'_>) -> Result<(), Error> {
         self.check_lease()?;
         self.saved.push(change.node.clone());

@@ -1,7 +1,7 @@
 //! A folder that another server sends boot files from (`[pxe]tftp_root`, `[deploy]http_root`): what is ours in it, and
 //! nothing else.
 //!
-//! A node has a folder there, with a mark by which it is known as ours whichever conductor made it, and links to the configuration in
+//! A node has a folder there, with a mark that identifies it as ours, and links to the configuration in
 //! it. The folder comes before its links and goes after them, and each file takes the place of an older one at once; so a
 //! machine never loads half of anything, and what a killed conductor leaves is found by its mark or by its name.
 
@@ -17,13 +17,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use uuid::Uuid;
 
-/// The file that tells that a folder is ours.
+/// The file that marks a folder as ours.
 const MARK: &str = ".farrier";
 /// What names begin with that are made or removed right now.
 const UNFINISHED: &str = ".farrier-";
 /// The folders with links, beside the root itself.
 const FOLDERS: [&str; 2] = ["pxelinux.cfg", "grub"];
-/// What everybody may do with files and folders (`[pxe]file_permission`): read.
+/// The permission of every user for files and folders (`[pxe]file_permission`): read.
 const FILE_MODE: u32 = 0o644;
 const FOLDER_MODE: u32 = 0o755;
 
@@ -55,7 +55,7 @@ impl From<BootRootError> for InterfaceError {
 #[derive(Debug)]
 pub struct BootRoot {
     root: PathBuf,
-    /// When the files of a node were last written by the operation that works on it. One writer has the lock at a time.
+    /// The time of the last write to the files of a node. One writer has the lock at a time.
     written: Mutex<HashMap<Uuid, Instant>>,
 }
 
@@ -96,7 +96,7 @@ impl BootRoot {
         fs::symlink_metadata(self.root.join(name)).is_ok()
     }
 
-    /// Has the files of a node be these, or none, for the operation that works on it.
+    /// Replaces the files of a node with these, or deletes them, for the worker of the node.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ impl BootRoot {
         self.put(node, tree)
     }
 
-    /// Likewise by a record that was read at this time; nothing happens when it was written later.
+    /// The same by a record that was read at this time; nothing happens when it was written later.
     ///
     /// # Errors
     ///
@@ -246,7 +246,7 @@ fn make_folder(folder: &Path) -> Result<(), BootRootError> {
     }
 }
 
-/// Has a file be this one. A file of the host is linked to where everybody may read it and the file system is the same,
+/// Replaces a file with this one. A file of the host is linked if every user may read it and the file system is the same,
 /// and else copied with its time, by which a changed one is known.
 fn put(place: &Path, file: &BootFile) -> Result<(), BootRootError> {
     match fs::symlink_metadata(place) {

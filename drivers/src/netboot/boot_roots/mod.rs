@@ -65,7 +65,7 @@ impl BootRoots {
     }
 
     /// Has the files of a node be these where its boot interface has them, and nowhere else; by a record that was read at
-    /// a time, or for the operation that works on the node.
+    /// a time, or for the worker of the node.
     pub(in crate::netboot) async fn write(
         &self,
         method: Method,

@@ -21,7 +21,7 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// What the machine is to boot cannot be loaded.
+    /// The boot files cannot be loaded.
     pub fn of(
         netboot: &Netboot,
         method: Method,

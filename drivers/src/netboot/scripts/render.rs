@@ -1,6 +1,6 @@
-//! Configurations of boot loaders for what a machine is to boot (section 6.5).
+//! Configurations of boot loaders (section 6.5).
 //!
-//! There is one template for each loader, and it is rendered for each target. Values are what [`Target`] has
+//! There is one template for each loader, and it is rendered again for each target. Values are what [`Target`] has
 //! checked, so each stays within its word.
 
 use super::templates::{LOCAL_DISK, Template, TemplateError, Templates};
@@ -92,7 +92,7 @@ impl Renderer {
         self.templates.render(template, values)
     }
 
-    /// An image as a loader names it. Only iPXE loads from wherever it is told to.
+    /// An image as a loader names it. Only iPXE loads from any URL.
     fn place(
         &self,
         node: &Node,

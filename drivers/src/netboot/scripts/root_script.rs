@@ -2,7 +2,7 @@
 //! network card after the other, and GRUB's `grub.cfg`, which asks by the address of the card that booted (sections 6.4, 6.5 and
 //! 7.4).
 //!
-//! It is the same for all machines and all conductors. A card without a script of its own, told by a 404, is passed over.
+//! It is the same for all machines and all conductors. A card without a script (404) is skipped.
 
 use super::templates::{LOCAL_DISK, Template, TemplateError, Templates};
 use minijinja::context;
@@ -17,7 +17,7 @@ pub enum Scripts<'a> {
     Files,
 }
 
-/// Renders `boot.ipxe`. A machine whose cards have no scripts goes on with the script `fallback`, where there is one
+/// Renders `boot.ipxe`. A machine whose cards have no scripts continues with the script `fallback`, where there is one
 /// (`[pxe]ipxe_fallback_script`): a URL, or a name below the server that `boot.ipxe` itself came from.
 ///
 /// # Errors

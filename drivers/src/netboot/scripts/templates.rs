@@ -20,7 +20,7 @@ const BUILT_IN: [(Template, &str); 5] = [
     (Template::GrubRoot, include_str!("grub.cfg.template")),
 ];
 
-/// How GRUB goes on with a disk, which the templates for GRUB have as `local_disk`.
+/// The part of GRUB's script for the local disk, which the templates for GRUB have as `local_disk`.
 pub(in crate::netboot) const LOCAL_DISK: &str = include_str!("local_disk.grub");
 
 /// A template.

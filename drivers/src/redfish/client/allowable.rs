@@ -8,7 +8,7 @@ use serde_json::Value;
 pub(in crate::redfish) const LIST: &str = "@Redfish.AllowableValues";
 
 impl Bmc {
-    /// What a parameter of an action may be; nothing where nobody says. Where the list beside the action has none of those
+    /// The allowable values of a parameter of an action; nothing if the BMC lists none. Where the list beside the action has none of those
     /// that are wanted, that of its `ActionInfo` is read too: either may be missing, and some lists have two values in
     /// one word.
     ///

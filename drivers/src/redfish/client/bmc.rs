@@ -38,7 +38,7 @@ pub(in crate::redfish) struct Bmc {
 /// How a BMC took a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::redfish) enum Taken {
-    /// It counts now, as far as anybody says.
+    /// It applies now, as far as the BMC reports.
     Now,
     /// It counts from the next start of the machine on.
     AtNextStart,
@@ -54,7 +54,7 @@ pub(in crate::redfish) enum Changed {
 }
 
 impl Bmc {
-    /// A BMC that nobody has asked anything yet.
+    /// A BMC without requests so far.
     pub(in crate::redfish) fn new(
         connection: &Connection,
         http: Client,
@@ -183,8 +183,8 @@ impl Bmc {
         Ok(self.request(&ask).await?.file)
     }
 
-    /// Changes a resource, and waits until that is done. Where somebody else changed it meanwhile, or the BMC compares
-    /// versions in a way of its own, the change is made all the same: what it says is complete in itself.
+    /// Changes a resource, and waits until that is done. If another client changed it meanwhile, or the BMC compares
+    /// ETags in its own way, the change is made anyway, because it is complete.
     ///
     /// # Errors
     ///

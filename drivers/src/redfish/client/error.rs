@@ -8,7 +8,7 @@ use std::time::Duration;
 /// A BMC could not be asked, or would not do what it was asked for.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum RedfishError {
-    /// Nobody answers at its address, or not in time, or not as a whole.
+    /// No answer from its address, a late one, or a part of one.
     #[error(
         "BMC {bmc} does not answer {request}: {reason}; look at its address, its network and its certificate"
     )]
@@ -22,7 +22,7 @@ pub enum RedfishError {
         /// Whether the request may have reached it.
         is_sent: bool,
     },
-    /// Its certificate is somebody else's, as far as anybody can tell.
+    /// Its certificate is not trusted.
     #[error(
         "BMC {bmc} has a certificate that is not trusted ({reason}); set redfish_verify_ca to a file with that of \
              its authority"

@@ -152,7 +152,7 @@ impl Line {
         }
     }
 
-    /// Follows what stays at the same host. Only what is read is requested again in any case; an order is one twice only
+    /// Follows what stays at the same host. Only readings are repeated in any case; an order is one twice only
     /// where the answer says that it was none.
     async fn follow(&self, ask: &Ask<'_>, proof: &Proof) -> Result<Reply, RedfishError> {
         let mut url = self.url(ask)?;

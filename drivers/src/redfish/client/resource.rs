@@ -1,5 +1,5 @@
 //! A resource of a BMC, as it was read. What BMCs leave out or write in another way than the schema has it is nothing
-//! here, and the caller that needs it says so.
+//! here, and callers state their need.
 
 use serde_json::Value;
 

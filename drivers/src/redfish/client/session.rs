@@ -152,8 +152,8 @@ impl Bmc {
         basic(login)
     }
 
-    /// Ends a session where an answer means that it is known no more, and tells whether it does. Some BMCs say so with the
-    /// status of one that lacks rights; what they know all the same would be one session too many.
+    /// Ends a session if the response means that the BMC has dropped it; true if so. Some BMCs say so with the
+    /// status of one that lacks rights; an existing session would be one too many.
     pub(in crate::redfish) async fn is_expired(
         &self,
         permit: &mut Permit<'_>,
@@ -169,7 +169,7 @@ impl Bmc {
         has_expired
     }
 
-    /// Takes note of whether a password that came with a request was refused. The root is told to everybody.
+    /// Records whether the password of a request was rejected. The root needs no password.
     ///
     /// # Errors
     ///

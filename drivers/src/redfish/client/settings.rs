@@ -23,16 +23,16 @@ pub struct RedfishSettings {
     /// Pause between two questions about a task, unless the BMC asks for one.
     pub task_poll: Duration,
     /// How long the power may take to change. It has to be shorter than the conductor's time for a power action, so that
-    /// the BMC's own words are told.
+    /// the error has the BMC's own words.
     pub power_wait: Duration,
     /// Pause between two readings of the power meanwhile.
     pub power_poll: Duration,
-    /// After how long a BMC is told again what it has not done.
+    /// The pause before an unfinished order is repeated.
     pub power_retry: Duration,
     /// How long a virtual drive may take to say what is in it.
     pub media_wait: Duration,
     /// How long a screenshot may take to be made. It has to be shorter than the conductor's time for last words, so that the
-    /// BMC's own words are told.
+    /// error has the BMC's own words.
     pub screen_wait: Duration,
     /// Pause before what was refused and may be granted the next time is asked for again: a password, a session, a drive.
     pub refusal_pause: Duration,

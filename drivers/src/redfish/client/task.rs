@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 /// Longest pause between two questions about a task, whatever the BMC asks for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// States of a task that goes on.
+/// States of a running task.
 const GOES_ON: &[&str] = &["New", "Starting", "Running", "Suspended", "Service", "Stopping"];
 
 /// States of a task that waits for the machine's next start, where it is a change that does so for some seconds.

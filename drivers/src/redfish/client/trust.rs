@@ -24,7 +24,7 @@ pub(in crate::redfish) enum Trust {
     Host,
     /// Those of authorities in a file, or in the files of a folder, as they were at a time.
     Files(PathBuf, Option<SystemTime>),
-    /// Anybody's.
+    /// Any certificate.
     Anybody,
 }
 

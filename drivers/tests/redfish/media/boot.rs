@@ -8,7 +8,7 @@ use farrier_conductor::interfaces::{
 };
 use farrier_conductor::model::{BootDevice, RamdiskInstance};
 use farrier_media::{KernelParameters, config_drive};
-use farrier_tests::image_server::{ImageServer, Reply};
+use farrier_tests::images::server::{ImageServer, Reply};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

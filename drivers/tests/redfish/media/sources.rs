@@ -5,7 +5,7 @@ use crate::stage::Stage;
 use farrier_conductor::interfaces::{BootExtension, BootInterface, Interface};
 use farrier_conductor::model::{ProvisionState, RamdiskInstance};
 use farrier_media::KernelParameters;
-use farrier_tests::image_server::{ImageServer, Reply};
+use farrier_tests::images::server::{ImageServer, Reply};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

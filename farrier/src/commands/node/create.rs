@@ -17,30 +17,29 @@ const VARIABLE: &str = "FARRIER_";
 /// Options of `farrier node create`.
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// Unique name.
+    /// Unique name of the node.
     name: String,
-    /// Hardware address of a network card; the machine boots from the first one given.
+    /// MAC address of a network card; the machine boots from the first one.
     #[arg(long, required = true)]
     pub(crate) mac: Vec<MacAddress>,
-    /// Hardware type of the machine, for example qemu.
+    /// Hardware type. Example: qemu.
     #[arg(long)]
     driver: String,
-    /// Interface to use in place of the hardware type's first, for example boot=ipxe.
+    /// Interface of the node, instead of the default of its hardware type. Example: boot=ipxe.
     #[arg(long, value_name = "KIND=NAME", value_parser = kind_name)]
     interface: Vec<(InterfaceKind, String)>,
-    /// How the driver reaches the machine and what it boots, for example
-    /// deploy_kernel=/srv/vmlinuz deploy_ramdisk=/srv/initramfs.img qemu_disks=/srv/disk.img.
+    /// Settings of the driver. Example: deploy_kernel=/srv/vmlinuz deploy_ramdisk=/srv/initramfs.img
+    /// qemu_disks=/srv/disk.img.
     #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = key_text)]
     driver_info: Vec<(String, Value)>,
-    /// Secret of driver_info, such as redfish_password=FILE: the file has it on one line, and - is standard input. Without
-    /// a file it is in the environment, as FARRIER_REDFISH_PASSWORD, or is asked for on the terminal.
+    /// Secret for driver_info, read from the first line of FILE (-: standard input). Without FILE, it is read from
+    /// FARRIER_KEY, such as FARRIER_REDFISH_PASSWORD, or from the terminal.
     #[arg(long, value_name = "KEY[=FILE]")]
     driver_secret: Vec<String>,
-    /// Hardware properties, for example root_device='{"serial": "ROOT1"}'. A value that is JSON is
-    /// taken as such, anything else as text.
+    /// Hardware property; the value is JSON or text. Example: root_device='{"serial": "ROOT1"}'.
     #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = key_json)]
     property: Vec<(String, Value)>,
-    /// Whether the machine is cleaned before it becomes available [default: as the conductor has it].
+    /// Run automated cleaning before the node becomes available [default: the setting of the conductor].
     #[arg(long, value_name = "BOOL")]
     automated_clean: Option<bool>,
 }
@@ -80,8 +79,7 @@ impl Create {
     pub(crate) fn into_fields(mut self) -> anyhow::Result<Map<String, Value>> {
         if let Some((key, _)) = self.driver_info.iter().find(|(key, _)| is_secret(key)) {
             bail!(
-                "--driver-info {key}: every user of this host can read arguments; give it by --driver-secret {key}=FILE, \
-                 or by {} in the environment and --driver-secret {key}",
+                "--driver-info {key}: every user of this host can read arguments; use --driver-secret {key}=FILE, or {} in the environment with --driver-secret {key}",
                 variable(key)
             );
         }

@@ -1,4 +1,4 @@
-//! What the BMC of a machine tells of it, and its lights.
+//! Firmware versions, sensors and indicators of a machine, from its BMC.
 
 use crate::client::NodeApi;
 use crate::view::table::{none, table};
@@ -7,14 +7,14 @@ use clap::ValueEnum;
 use farrier_conductor::interfaces::IndicatorState;
 use serde_json::{Map, Value};
 
-/// What a light is to do.
+/// State of an indicator.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Light {
-    /// Be lit, or blink where it can do that alone.
+    /// On; blinking if the LED can only blink.
     On,
-    /// Be dark.
+    /// Off.
     Off,
-    /// Blink, or be lit where it cannot blink.
+    /// Blinking; on if the LED cannot blink.
     Blinking,
 }
 
@@ -29,19 +29,19 @@ impl Light {
     }
 }
 
-/// Has the first light of a machine that can do it be lit, blink or be dark, so that somebody finds the machine.
+/// Sets the first suitable indicator of a machine, so that an operator finds it.
 pub(crate) async fn locate(api: &NodeApi, node: &str, light: Light) -> anyhow::Result<()> {
     for component in api.indicator_components(node).await? {
         for indicator in api.indicators(node, &component).await? {
             let state = light.wishes().iter().find(|state| indicator.states.contains(state));
             if let Some(state) = state {
                 api.set_indicator(node, &indicator, *state).await?;
-                println!("the light {}/{} is {state}", indicator.component, indicator.name);
+                println!("the indicator {}/{} is {state}", indicator.component, indicator.name);
                 return Ok(());
             }
         }
     }
-    anyhow::bail!("the BMC of {node} switches no light of its machine; find it by its serial number")
+    anyhow::bail!("the BMC of {node} has no identify LED; locate the machine by its serial number")
 }
 
 /// The versions of firmware, one in a line.
@@ -56,7 +56,7 @@ pub(crate) fn firmware(answer: &Value) -> String {
 
 /// What sensors say, one in a line: whatever their kind calls what it measures.
 pub(crate) fn sensors(answer: &Value) -> anyhow::Result<String> {
-    let kinds = answer["sensors"].as_object().context("the answer holds no sensors")?;
+    let kinds = answer["sensors"].as_object().context("the response has no sensors")?;
     let rows = kinds.iter().flat_map(|(kind, sensors)| {
         sensors.as_object().into_iter().flatten().map(move |(name, sensor)| {
             let values = sensor.as_object();
@@ -67,7 +67,7 @@ pub(crate) fn sensors(answer: &Value) -> anyhow::Result<String> {
     Ok(table(["Kind", "Sensor", "Reading", "Health"], rows))
 }
 
-/// What is measured, with its unit where that is told.
+/// The reading with its unit, if that is known.
 fn reading(values: &Map<String, Value>) -> Option<String> {
     const READINGS: [(&str, &str); 4] = [
         ("reading", ""),

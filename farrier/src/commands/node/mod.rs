@@ -21,161 +21,161 @@ use farrier_node_api::nodes::ProvisionRequest;
 use hardware::Light;
 use std::num::NonZeroU64;
 
-/// What can be done with nodes.
+/// Commands for nodes.
 #[derive(Debug, Subcommand)]
 pub(crate) enum NodeCommand {
-    /// Enrol a machine.
+    /// Enroll a machine.
     Create(Create),
     /// List all nodes.
     List {
-        /// Print them as JSON.
+        /// Print the list as JSON.
         #[arg(long)]
         json: bool,
     },
     /// Show one node.
     Show {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
         /// Print the whole record as JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Tell for each interface of a node what is missing; fails when power, boot or management cannot do their part.
+    /// Validate the interfaces of a node. Fails if power, management or boot is invalid.
     Validate(Validate),
-    /// Forget a node that has no instance, and power its machine off.
+    /// Delete a node without an instance, and power its machine off.
     Delete {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
     },
-    /// Power a machine on, off, or off and on, hard or by its system.
+    /// Change the power state of a machine.
     Power {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
-        /// What to do.
+        /// Power action.
         action: Power,
-        /// Seconds that it may take [default: as the conductor has it].
+        /// Timeout in seconds [default: the timeout of the conductor].
         #[arg(long, value_name = "SECONDS")]
         timeout: Option<NonZeroU64>,
     },
-    /// Power a machine off, take its instance out of the record, and have it cleaned for the next one.
+    /// Undeploy a node: power the machine off, remove the instance, and clean the machine.
     Undeploy {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
     },
-    /// Prove that a machine is under control, or take it out of the hands of users.
+    /// Verify that the BMC works and move the node to `manageable`.
     Manage {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
     },
-    /// Have a manageable machine cleaned for its next instance.
+    /// Make a manageable node available: clean its machine for the next instance.
     Provide {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
     },
-    /// Find out what a manageable machine is made of.
+    /// Inspect the hardware of a manageable node.
     Inspect {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
     },
-    /// Show what the last inspection found out.
+    /// Show the inventory of the last inspection.
     Inventory {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
-        /// Print all of it as JSON, with what hooks made of it.
+        /// Print the inventory and the plugin data as JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Light the machine up in its rack, by its BMC.
+    /// Switch the identify LED of the machine, by its BMC.
     Locate {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
-        /// What its light is to do.
+        /// State of the LED.
         #[arg(default_value = "blinking")]
         light: Light,
     },
-    /// Show the versions of the machine's firmware, as its BMC tells them.
+    /// Show the firmware versions that the BMC reports.
     Firmware {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
-        /// Print them as JSON.
+        /// Print the versions as JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Show what the machine's sensors say, as its BMC tells it.
+    /// Show the sensor readings that the BMC reports.
     Sensors {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
-        /// Print it as JSON.
+        /// Print the readings as JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Note the RAID volumes that a machine is to have; steps make them.
+    /// Set the target RAID configuration of a node; clean or deploy steps apply it.
     Raid {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
-        /// The volumes: a JSON object such as '{"logical_disks": [{"size_gb": "MAX", "raid_level": "1", "controller":
-        /// "software"}]}', or a file with one; {} for none.
+        /// Target RAID configuration: a JSON object, or a file with one; {} for none. Example: '{"logical_disks":
+        /// [{"size_gb": "MAX", "raid_level": "1", "controller": "software"}]}'.
         target: RaidConfig,
     },
-    /// Run clean steps on a manageable machine, in the order given or as a runbook has them.
+    /// Run clean steps on a manageable node, in the given order or from a runbook.
     Clean {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
         #[command(flatten)]
         chosen: ChosenSteps,
-        /// Run them without the ramdisk: steps of the machine's own controller alone.
+        /// Run the steps without the ramdisk; only out-of-band steps work.
         #[arg(long)]
         disable_ramdisk: bool,
     },
-    /// Run service steps beneath an instance, in the order given or as a runbook has them.
+    /// Run service steps on a deployed node, in the given order or from a runbook.
     Service {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
         #[command(flatten)]
         chosen: ChosenSteps,
-        /// Run them without the ramdisk: steps of the machine's own controller alone.
+        /// Run the steps without the ramdisk; only out-of-band steps work.
         #[arg(long)]
         disable_ramdisk: bool,
     },
-    /// Boot a rescue system on the machine of an instance, which is entered as the user rescue by SSH or its console.
+    /// Boot the rescue ramdisk on a deployed node. The user rescue logs in by SSH or on the console.
     Rescue {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
         #[command(flatten)]
         password: RescuePassword,
     },
-    /// Start the instance of a machine again that was rescued, or was to be.
+    /// Boot the instance again after a rescue.
     Unrescue {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
     },
-    /// Take over a machine that runs its instance already, as the node's instance_info says.
+    /// Adopt a machine that runs an instance already, as described by instance_info.
     Adopt {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
     },
-    /// Try again what failed: from the step that failed, or anew where its agent is gone.
+    /// Retry a failed operation: from the failed step, or from the beginning if its agent is gone.
     Retry {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
     },
-    /// End an operation that waits or is held: at once, or when the current step ends that must not be cut off.
+    /// Abort an operation that waits or is held: at once, or after the current step if that is not abortable.
     Abort {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
     },
-    /// Let an operation go on that is held.
+    /// Continue an operation that is held.
     Unhold {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
     },
-    /// Take a machine into maintenance, or out of it, which ends its fault.
+    /// Set or clear maintenance; clearing it also clears the fault.
     Maintenance {
-        /// Name or UUID.
+        /// Name or UUID of the node.
         node: String,
-        /// Whether it begins or ends.
+        /// State of maintenance.
         switch: Switch,
-        /// Why it begins.
+        /// Reason for the maintenance.
         #[arg(long)]
         reason: Option<String>,
     },

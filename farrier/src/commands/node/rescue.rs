@@ -7,8 +7,8 @@ use std::path::PathBuf;
 /// Options of `farrier node rescue`.
 #[derive(Debug, Args)]
 pub(crate) struct RescuePassword {
-    /// File with the password of the user `rescue`, on one line; - reads standard input [default: asked for on a
-    /// terminal, else standard input].
+    /// File with the password of the user `rescue`, on one line (-: standard input) [default: the terminal,
+    /// otherwise standard input].
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
 }

@@ -141,7 +141,7 @@ async fn answer(
     sent
 }
 
-/// Sends a file to its end, or until its machine has gone, and tells how many bytes that has.
+/// Sends a file to its end, or until its machine has gone; returns the number of bytes.
 async fn send(
     socket: &UdpSocket,
     slot: &TransferSlot,

@@ -150,7 +150,7 @@ impl Room {
 }
 
 impl TransferSlot {
-    /// The client has answered: it is there. Whether the transfer goes on.
+    /// The client has answered. Whether the transfer continues.
     pub(super) fn answered(&self) -> bool {
         self.table.inner().welcome(self.sender, self.number)
     }

@@ -70,7 +70,7 @@ impl BodyMemory {
 }
 
 impl Table {
-    /// Has a body hold so many bytes, in place of larger ones of clients who have more.
+    /// Reserves this many bytes for a body; larger bodies of clients with more give way.
     fn grow(&mut self, number: u64, bytes: usize) -> bool {
         let Some(held) = self.bodies.get(&number) else { return false };
         let (client, lacks) = (held.client, bytes.saturating_sub(held.bytes));

@@ -17,7 +17,7 @@ pub(crate) struct TimedBody {
     body: Incoming,
     limits: Limits,
     reception: Reception,
-    /// Its end is told when this is done.
+    /// Its end is reported when this is done.
     permitted: Option<Permitted>,
     begin: Instant,
     received: usize,

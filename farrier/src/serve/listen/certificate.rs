@@ -39,7 +39,7 @@ pub(crate) enum TlsError {
         source: io::Error,
     },
     /// A file holds something else.
-    #[error("{file} holds no {what} as PEM text: {source}")]
+    #[error("{file} has no {what} in PEM format: {source}")]
     Pem {
         file: PathBuf,
         what: &'static str,
@@ -58,7 +58,7 @@ pub(crate) enum TlsError {
     #[error("the certificate {certificate} is {state}; {next}")]
     Date { certificate: PathBuf, state: &'static str, next: &'static str },
     /// No certificate can be made.
-    #[error("no certificate can be made in {folder}: {source}")]
+    #[error("no certificate can be created in {folder}: {source}")]
     Make {
         folder: PathBuf,
         #[source]
@@ -133,7 +133,7 @@ impl Files {
         use CertificateError::{Expired, ExpiredContext, NotValidYet, NotValidYetContext};
         let (state, next) = match verifier.verify_server_cert(leaf, &[], &name, &[], UnixTime::now()) {
             Err(rustls::Error::InvalidCertificate(Expired | ExpiredContext { .. })) => {
-                ("expired", "renew it, or remove it so that another is made where the conductor made it")
+                ("expired", "renew it, or delete it if the conductor created it")
             }
             Err(rustls::Error::InvalidCertificate(NotValidYet | NotValidYetContext { .. })) => {
                 ("not valid yet", "set the clock of this host, or use another")
@@ -148,7 +148,7 @@ impl Files {
     }
 }
 
-/// Makes a folder with a certificate and its key, unless somebody else was faster.
+/// Creates a folder with a certificate and its key, unless another process was faster.
 fn make(folder: &Path, listen: IpAddr) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
     let certificate = parameters(listen)?.self_signed(&key)?;
@@ -242,12 +242,12 @@ mod tests {
             (&over.0, &over.1, Some("is expired")),
             (&early.0, &early.1, Some("is not valid yet")),
             (&good.0, &over.1, Some("cannot be used with the key")),
-            (&good.1, &good.1, Some("c.pem holds no certificate")),
-            ("", &good.1, Some("c.pem holds no certificate")),
-            ("-----BEGIN CERTIFICATE-----\nAAAA", &good.1, Some("c.pem holds no certificate")),
+            (&good.1, &good.1, Some("c.pem has no certificate")),
+            ("", &good.1, Some("c.pem has no certificate")),
+            ("-----BEGIN CERTIFICATE-----\nAAAA", &good.1, Some("c.pem has no certificate")),
             (&garbled, &good.1, Some("c.pem")),
-            (&good.0, &good.0, Some("k.pem holds no private key")),
-            (&good.0, "", Some("k.pem holds no private key")),
+            (&good.0, &good.0, Some("k.pem has no private key")),
+            (&good.0, "", Some("k.pem has no private key")),
         ] {
             let files = Files { certificate: file("c.pem", certificate), key: file("k.pem", key) };
             let said = settings(&files).err().map(|error| error.to_string());

@@ -74,7 +74,7 @@ impl ConnectionLimit {
 }
 
 impl Table {
-    /// The connection to evict.
+    /// The connection to evict next.
     fn victim(&self) -> Option<u64> {
         let rank = |number: &u64, entry: &Entry| {
             let is_answered = entry.is_answered.load(Ordering::Relaxed);

@@ -212,7 +212,7 @@ impl Host {
     }
 }
 
-/// What a client gets that is to come again.
+/// The response to a client that should come again.
 fn unavailable(reason: &str) -> Response<Body> {
     Denial::Unavailable { reason: reason.to_owned() }.into_response()
 }

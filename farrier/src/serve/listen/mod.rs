@@ -31,19 +31,19 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// Name of a client that authenticates with the token in the state directory.
+/// Name of the user of the token in the state directory.
 const LOCAL: &str = "local";
 
-/// Who may operate the conductor.
+/// Authentication of operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum AuthStrategy {
-    /// Whoever shows a password or a token of the file of operators.
+    /// Users and tokens from the operators file.
     #[value(name = "http_basic")]
     HttpBasic,
-    /// Those too, and whoever has a token of Keystone with one of its roles for machines.
+    /// Users and tokens from the operators file, and Keystone tokens with a bare-metal role.
     #[value(name = "keystone")]
     Keystone,
-    /// No authentication; only for loopback addresses of a host without guests.
+    /// No authentication; loopback addresses only, and not with the hardware type qemu.
     #[value(name = "noauth")]
     NoAuth,
 }
@@ -51,43 +51,44 @@ enum AuthStrategy {
 /// Options about listeners.
 #[derive(Debug, Args)]
 pub(crate) struct ListenerOptions {
-    /// Where ramdisks call: lookup and heartbeat. Port 0 takes a free one.
+    /// Address of the ramdisk API: lookup and heartbeat. Port 0 selects a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value = "0.0.0.0:6385")]
     listen: SocketAddr,
-    /// Where operators call.
+    /// Address of the node API.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6386")]
     admin_listen: SocketAddr,
-    /// URL of the node API as operators reach it, of which links are made [default: as each request calls it].
+    /// URL of the node API as operators reach it, for links in responses [default: the URL of each request].
     #[arg(long, value_name = "URL", value_parser = public_url)]
     admin_url: Option<Uri>,
-    /// Certificate that operators are shown, with its chain, as PEM text. A renewed one is taken up by itself
-    /// [default: one that is made at the first start, in STATE_DIR/tls].
+    /// TLS certificate of the node API with its chain, in PEM format; a renewed file is reloaded [default: a
+    /// self-signed certificate in STATE_DIR/tls].
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// Its key.
+    /// Private key of the certificate.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Serve operators without TLS, which is allowed on loopback addresses only.
+    /// Serve the node API without TLS; loopback addresses only.
     #[arg(long, conflicts_with = "tls_cert")]
     admin_plain_http: bool,
-    /// Serve ramdisks over TLS, with this certificate; their agents verify it by their own option cafile.
+    /// TLS certificate of the ramdisk API; agents verify it with their option cafile.
     #[arg(long, value_name = "FILE", requires = "ramdisk_tls_key")]
     ramdisk_tls_cert: Option<PathBuf>,
-    /// Its key.
+    /// Private key of the certificate.
     #[arg(long, value_name = "FILE", requires = "ramdisk_tls_cert")]
     ramdisk_tls_key: Option<PathBuf>,
-    /// Who may operate the conductor; noauth is allowed on loopback addresses only, and not with the hardware type qemu.
+    /// Authentication of operators; noauth is allowed on loopback addresses only, and not with the hardware type
+    /// qemu.
     #[arg(long, value_enum, default_value = "http_basic")]
     auth_strategy: AuthStrategy,
     #[command(flatten)]
     auth_file: AuthFile,
-    /// Keystone, such as https://keystone.example:5000.
+    /// URL of Keystone. Example: https://keystone.example:5000.
     #[arg(long, value_name = "URL", required_if_eq("auth_strategy", "keystone"))]
     keystone_url: Option<Url>,
-    /// Certificates of the authorities that Keystone's is to be from, as PEM text [default: those of this host].
+    /// CA certificates that verify Keystone, in PEM format [default: the CAs of this host].
     #[arg(long, value_name = "FILE", requires = "keystone_url")]
     keystone_ca: Option<PathBuf>,
-    /// Projects of Keystone's default domain in which the roles baremetal_admin and baremetal_observer count.
+    /// Projects in Keystone's default domain in which the roles baremetal_admin and baremetal_observer count.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "baremetal")]
     keystone_projects: Vec<String>,
 }
@@ -157,8 +158,7 @@ impl ListenerOptions {
     fn check(&self, has_guests: bool) -> anyhow::Result<()> {
         if self.auth_strategy == AuthStrategy::NoAuth && has_guests {
             bail!(
-                "--auth-strategy noauth would let machines of the hardware type qemu operate the conductor, since they \
-                 reach the loopback addresses of this host: leave one of the two out"
+                "--auth-strategy noauth would let machines of the hardware type qemu operate the conductor, because they reach the loopback addresses of this host: remove one of the two"
             );
         }
         if self.admin_listen.ip().to_canonical().is_loopback() {
@@ -167,14 +167,12 @@ impl ListenerOptions {
         let address = self.admin_listen;
         if self.admin_plain_http {
             bail!(
-                "--admin-plain-http would send passwords over the network in clear: leave it out, or have \
-                 --admin-listen be a loopback address instead of {address}"
+                "--admin-plain-http would send passwords over the network in clear text: remove it, or set --admin-listen to a loopback address instead of {address}"
             );
         }
         if self.auth_strategy == AuthStrategy::NoAuth {
             bail!(
-                "--auth-strategy noauth would let everybody in the network operate the conductor: leave it out, \
-                 or have --admin-listen be a loopback address instead of {address}"
+                "--auth-strategy noauth would let every host on the network operate the conductor: remove it, or set --admin-listen to a loopback address instead of {address}"
             );
         }
         Ok(())
@@ -193,7 +191,7 @@ pub(crate) struct Listeners {
     admin_url: Option<String>,
     names: Names,
     authorization: Arc<dyn Authorization>,
-    /// What is to be looked at from time to time.
+    /// Checks that run periodically.
     pub(super) looks: Vec<Look>,
 }
 
@@ -203,19 +201,18 @@ impl Listeners {
         format!("{}://{}", self.ramdisk.scheme(), reachable(self.ramdisk.address))
     }
 
-    /// Tells the user where they are.
+    /// Prints their addresses.
     pub(crate) fn announce(&self) {
         println!("ramdisk API listening on {}://{}", self.ramdisk.scheme(), self.ramdisk.address);
         println!("node API listening on {}://{}", self.admin.scheme(), self.admin.address);
         for (api, listener) in [("ramdisk", &self.ramdisk), ("node", &self.admin)] {
             if let Some((_, fingerprint)) = &listener.tls {
-                println!("{api} API has the certificate {fingerprint}");
+                println!("{api} API uses the certificate {fingerprint}");
             }
         }
         if self.ramdisk.tls.is_none() && !self.ramdisk.address.ip().to_canonical().is_loopback() {
             tracing::warn!(
-                "ramdisks are served without TLS: tokens of agents travel in clear, and an attacker who reads one \
-                 controls that machine; keep that network apart, or give --ramdisk-tls-cert and --ramdisk-tls-key"
+                "the ramdisk API uses no TLS: agent tokens are in clear text, and an attacker who reads one controls that machine; isolate that network, or set --ramdisk-tls-cert and --ramdisk-tls-key"
             );
         }
     }
@@ -251,7 +248,7 @@ impl Listener {
         limits: Limits,
     ) -> anyhow::Result<Self> {
         let socket = TcpListener::bind(address).await.with_context(|| {
-            format!("{option} {address} cannot be listened on; choose another address or port 0")
+            format!("{option} {address} cannot be used; choose another address or port 0")
         })?;
         let address = socket.local_addr()?;
         Ok(Self { socket, address, tls, limits })
@@ -322,7 +319,7 @@ mod tests {
             };
             assert!(said("--admin-plain-http").contains("passwords over the network in clear"), "{address}");
             assert!(
-                said("--auth-strategy=noauth").contains("let everybody in the network operate"),
+                said("--auth-strategy=noauth").contains("let every host on the network operate"),
                 "{address}"
             );
             assert_eq!(said("--auth-strategy=http_basic"), "", "{address}");

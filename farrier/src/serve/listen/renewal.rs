@@ -12,7 +12,7 @@ use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// How often the files are looked at.
+/// The interval between checks of the files.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Looks at files, and takes up what is new in them.
@@ -33,7 +33,7 @@ pub(crate) async fn renew(mut looks: Vec<Look>, mut hangup: Signal) -> anyhow::R
     }
 }
 
-/// The last thing that was wrong with files, so that it is told once.
+/// The last error of the files, so that it is logged once.
 #[derive(Default)]
 struct Complaint(Option<String>);
 
@@ -44,7 +44,7 @@ impl Complaint {
         if let Some(text) = &complaint
             && *text != self.0.as_deref().unwrap_or_default()
         {
-            tracing::error!("{text}; what was read before stays in use");
+            tracing::error!("{text}; the previous contents stay in use");
         }
         self.0 = complaint;
         found.ok().flatten()
@@ -76,7 +76,7 @@ fn renewed(files: &Files, texts: &mut Texts) -> Result<Option<(Arc<ServerConfig>
     Ok(Some(settings))
 }
 
-/// Everybody in a file, with who is known beside them, and what to do to take up changes.
+/// The operators of a file and further ones, and the check for changes.
 pub(crate) fn operators(
     file: PathBuf,
     beside: Entry,
@@ -93,7 +93,7 @@ pub(crate) fn operators(
             sender.send_if_modified(|known| {
                 let is_new = **known != users;
                 if is_new {
-                    tracing::info!(count = users.entries().count(), "the file of operators has changed");
+                    tracing::info!(count = users.entries().count(), "the operators file was reloaded");
                     *known = Arc::new(users);
                 }
                 is_new

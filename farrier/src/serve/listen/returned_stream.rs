@@ -1,4 +1,4 @@
-//! A stream that its borrower returns when it is dropped.
+//! A stream that returns from its borrower.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

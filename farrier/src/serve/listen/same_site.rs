@@ -82,8 +82,7 @@ fn refusal(names: &Names, request: &Request) -> Option<(StatusCode, String)> {
     if let Some(origin) = text(headers, ORIGIN) {
         let from = origin.parse::<Uri>().ok().and_then(|origin| origin.into_parts().authority);
         if from.is_none() || from != host {
-            let reason =
-                "this request comes from a page of another site (Origin), which may ask nothing here";
+            let reason = "requests from pages of another site (Origin) are refused";
             return Some((StatusCode::FORBIDDEN, reason.to_owned()));
         }
     }
@@ -94,7 +93,7 @@ fn refusal(names: &Names, request: &Request) -> Option<(StatusCode, String)> {
         return None;
     }
     let wanted = if is_typed { BYTES } else { "application/json" };
-    let reason = format!("a body must be {wanted}, and its Content-Type has to say so; it says {kind:?}");
+    let reason = format!("the Content-Type of a body must be {wanted}, not {kind:?}");
     Some((StatusCode::UNSUPPORTED_MEDIA_TYPE, reason))
 }
 

@@ -11,26 +11,26 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Agents")]
 pub(crate) struct Agents {
-    /// Leave machines on after cleaning and inspection, so that the next operation needs no boot. A node's
-    /// driver_info fast_track wins.
+    /// Keep machines powered on after cleaning and inspection, so that the next operation needs no boot.
+    /// `fast_track` in driver_info of a node overrides it.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     fast_track: bool,
-    /// Boot a machine all the same whose agent was not heard of for so many seconds.
+    /// Reboot the machine anyway if its agent has been silent for this many seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=300))]
     fast_track_timeout: u64,
-    /// When the logs of ramdisks are fetched: when an operation failed, after every deployment too, or never.
+    /// Collect the logs of ramdisks: on_failure (of an operation), always (after each deployment too) or never.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Logs::OnFailure)]
     deploy_logs_collect: Logs,
-    /// Folder that they are kept in [default: STATE_DIR/deploy-logs].
+    /// Folder for the logs of ramdisks [default: STATE_DIR/deploy-logs].
     #[arg(long, value_name = "DIR")]
     deploy_logs_local_path: Option<PathBuf>,
-    /// MiB of logs and pictures that are kept of one node; the oldest are removed.
+    /// Size limit for the logs and screenshots of one node, in MiB; the oldest are removed.
     #[arg(long, value_name = "MIB", default_value_t = 128, value_parser = clap::value_parser!(u64).range(1..))]
     deploy_logs_node_limit: u64,
-    /// MiB of logs and pictures that are kept of all nodes; the oldest are removed.
+    /// Size limit for the logs and screenshots of all nodes, in MiB; the oldest are removed.
     #[arg(long, value_name = "MIB", default_value_t = 2048, value_parser = clap::value_parser!(u64).range(1..))]
     deploy_logs_limit: u64,
-    /// How passwords of rescues are hashed.
+    /// Hash algorithm for rescue passwords.
     #[arg(long, value_enum, value_name = "NAME", default_value_t = Hash::Sha256)]
     rescue_password_hash_algorithm: Hash,
 }

@@ -4,16 +4,17 @@ use clap::{ArgAction, Args};
 use farrier_conductor::Settings;
 use farrier_conductor::plan::PriorityOverride;
 
-/// Whether machines are cleaned, and by which steps.
+/// Options of cleaning.
 #[derive(Debug, Args)]
 pub(crate) struct Cleaning {
-    /// Clean machines before they become available; `false` hands the data of one user to the next one.
+    /// Run automated cleaning before a node becomes available. With `false`, the next user can read the previous
+    /// user's data.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     automated_clean: bool,
-    /// Run a clean step with another priority, the highest first; 0 disables it: for example deploy.erase_devices:0.
+    /// Override the priority of a clean step; 0 disables the step. Example: deploy.erase_devices:0.
     #[arg(long, value_name = "INTERFACE.STEP:PRIORITY", value_delimiter = ',')]
     clean_step_priority_override: Vec<PriorityOverride>,
-    /// Power machines off whose cleaning failed, in place of leaving their ramdisk running.
+    /// Power off machines whose cleaning failed. By default their ramdisk keeps running.
     #[arg(long)]
     poweroff_in_cleanfail: bool,
 }

@@ -18,46 +18,46 @@ fn defaults() -> Settings {
     Settings::new("")
 }
 
-/// How long agents and conductors may be silent.
+/// Timeouts for agents and conductors.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Deadlines")]
 pub(crate) struct Deadlines {
-    /// Longest silence of an agent before its deployment fails, in seconds. With 0, here and below, it is waited for
-    /// until an operator ends that.
+    /// Timeout for an agent that is silent during a deployment, in seconds. With 0, here and in the timeouts below,
+    /// the conductor waits until an operator aborts.
     #[arg(long, value_name = "SECONDS", default_value_t = defaults().deploy_callback_timeout.as_secs(),
         value_parser = seconds(0))]
     deploy_callback_timeout: u64,
-    /// The same for cleaning.
+    /// Timeout for an agent that is silent during cleaning, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = defaults().clean_callback_timeout.as_secs(),
         value_parser = seconds(0))]
     clean_callback_timeout: u64,
-    /// The same for service.
+    /// Timeout for an agent that is silent during a service, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = defaults().service_callback_timeout.as_secs(),
         value_parser = seconds(0))]
     service_callback_timeout: u64,
-    /// The same for rescue.
+    /// Timeout for an agent that is silent during a rescue, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = defaults().rescue_callback_timeout.as_secs(),
         value_parser = seconds(0))]
     rescue_callback_timeout: u64,
-    /// The same for inspection.
+    /// Timeout for an inspection, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = defaults().inspect_wait_timeout.as_secs(),
         value_parser = seconds(0))]
     inspect_wait_timeout: u64,
-    /// How long no agent may call after a boot before the next boot interface of driver_info boot_fallback is tried, in
-    /// seconds; no less than the slowest machine needs.
+    /// Seconds to wait for the agent after a boot before trying the next interface in driver_info boot_fallback.
+    /// Must exceed your slowest machine's boot time.
     #[arg(long, value_name = "SECONDS", default_value_t = defaults().boot_retry_timeout.as_secs(),
         value_parser = seconds(60))]
     boot_retry_timeout: u64,
-    /// How long a driver may take to power a machine on, or off, in seconds.
+    /// Timeout for powering a machine on or off, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = defaults().power_state_change_timeout.as_secs(),
         value_parser = seconds(1))]
     power_state_change_timeout: u64,
-    /// How long the system of a machine may take to shut down.
+    /// Timeout for a soft power off, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = defaults().soft_power_off_timeout.as_secs(),
         value_parser = seconds(1))]
     soft_power_off_timeout: u64,
-    /// After so many seconds without a sign of life, another conductor over the same database goes on with the nodes of
-    /// this one. It is the same for all of them, and the clocks of their hosts differ by much less.
+    /// Lease duration in seconds. If this conductor stops renewing its leases, another one takes over its nodes
+    /// after this time. Must be equal on all conductors, and well above their clock skew.
     #[arg(long, value_name = "SECONDS", default_value_t = defaults().lease.as_secs(),
         value_parser = seconds(1))]
     lease: u64,
@@ -77,25 +77,26 @@ impl Deadlines {
     }
 }
 
-/// How recorded power states are kept true.
+/// Options of the power state sync.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Power")]
 pub(crate) struct PowerSync {
-    /// Compare the power of all machines with their records each so many seconds; 0 never does.
+    /// Interval between power state syncs, in seconds (0 disables them).
     #[arg(long, value_name = "SECONDS",
         default_value_t = PowerSyncSettings::default().sync_power_state_interval.as_secs(),
         value_parser = seconds(0))]
     sync_power_state_interval: u64,
-    /// Power a machine on or off that is not as recorded; with false, the record follows the machine.
+    /// Power a machine on or off if its power state differs from the record. With `false`, the record is updated
+    /// instead.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set,
         default_value_t = PowerSyncSettings::default().force_power_state_during_sync)]
     force_power_state_during_sync: bool,
-    /// Put a node into maintenance whose machine could not be read, or did not follow, so often in a row.
+    /// Number of failed power syncs in a row after which a node is put into maintenance.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..),
         default_value_t = PowerSyncSettings::default().power_state_sync_max_retries)]
     power_state_sync_max_retries: u32,
-    /// Look each so many seconds whether such a machine can be read again, which ends its maintenance; 0 leaves that
-    /// to operators.
+    /// Interval at which nodes in maintenance after a power failure are retried, in seconds (0: operators end
+    /// maintenance by hand).
     #[arg(long, value_name = "SECONDS",
         default_value_t = PowerSyncSettings::default().power_failure_recovery_interval.as_secs(),
         value_parser = seconds(0))]

@@ -14,32 +14,33 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
-/// What tells firmware where its loader is.
+/// Options of the DHCP provider.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "DHCP")]
 pub(crate) struct DhcpOptions {
-    /// What tells machines by DHCP what to load: none (the site itself does), dnsmasq, which this conductor then runs, or
-    /// neutron, whose ports are told.
+    /// DHCP provider: none (your own DHCP server sets the boot options), dnsmasq (run by this conductor), neutron
+    /// (options are set on Neutron ports).
     #[arg(long, value_enum, value_name = "PROVIDER", default_value_t = DhcpProvider::None, hide_possible_values = true,
         requires_if("dnsmasq", "dhcp_interface"), requires_if("dnsmasq", "dhcp_range"),
         requires_if("dnsmasq", "tftp_server"), requires_if("neutron", "tftp_server"))]
     dhcp_provider: DhcpProvider,
-    /// The network interface that dnsmasq serves.
+    /// Network interface on which dnsmasq answers.
     #[arg(long, value_name = "NAME")]
     dhcp_interface: Option<String>,
-    /// Addresses that dnsmasq gives, as FIRST,LAST; or NETWORK,proxy beside a DHCP server of the site.
+    /// Address range of dnsmasq, as FIRST,LAST. NETWORK,proxy adds boot options to the replies of another DHCP
+    /// server.
     #[arg(long, value_name = "RANGE")]
     dhcp_range: Vec<Range>,
-    /// The router that machines are told [default: none].
+    /// Router in the DHCP replies [default: none].
     #[arg(long, value_name = "ADDRESS")]
     dhcp_router: Option<IpAddr>,
-    /// The address where machines find TFTP.
+    /// Address of the TFTP server in the DHCP replies.
     #[arg(long, value_name = "ADDRESS")]
     tftp_server: Option<IpAddr>,
-    /// Loaders of the boot interfaces pxe and http, by ARCH-MODE or ARCH, such as x86_64-bios:pxelinux.0.
+    /// Boot loader of the boot interfaces pxe and http, by ARCH-MODE or ARCH. Example: x86_64-bios:pxelinux.0.
     #[arg(long, value_name = "KEY:NAME", value_delimiter = ',', value_parser = keyed)]
     pxe_bootfile_name_by_arch: Vec<(String, String)>,
-    /// Loaders of the boot interfaces ipxe and http-ipxe, likewise.
+    /// Boot loader of the boot interfaces ipxe and http-ipxe, by ARCH-MODE or ARCH.
     #[arg(long, value_name = "KEY:NAME", value_delimiter = ',', value_parser = keyed)]
     ipxe_bootfile_name_by_arch: Vec<(String, String)>,
 }
@@ -51,13 +52,13 @@ enum DhcpProvider {
     Neutron,
 }
 
-/// The DHCP provider, and a dnsmasq of our own where that is it.
+/// The DHCP provider, and the plan of our dnsmasq if that is it.
 pub(crate) struct DhcpPlan {
     dhcp: Dhcp,
     dnsmasq: Option<DnsmasqPlan>,
 }
 
-/// A dnsmasq of our own, as it is to be.
+/// The configuration of our dnsmasq.
 struct DnsmasqPlan {
     site: Site,
     folder: PathBuf,
@@ -66,12 +67,12 @@ struct DnsmasqPlan {
 }
 
 impl DhcpOptions {
-    /// Whether Neutron is the DHCP provider.
+    /// Whether the options are set on Neutron ports.
     pub(crate) fn is_by_neutron(&self) -> bool {
         self.dhcp_provider == DhcpProvider::Neutron
     }
 
-    /// The DHCP provider; nothing where the site has DHCP of its own. Machines reach the conductor at this URL.
+    /// The DHCP provider; none if the site has its own. Machines reach the conductor at this URL.
     pub(crate) fn plan(
         self,
         http_url: Option<&str>,
@@ -99,7 +100,7 @@ impl DhcpOptions {
         }
         let interface = self.dhcp_interface.context("--dhcp-provider dnsmasq needs --dhcp-interface")?;
         if !interface.bytes().all(|byte| byte.is_ascii_graphic()) {
-            bail!("--dhcp-interface {interface:?} is no name of a network interface");
+            bail!("--dhcp-interface {interface:?} is not the name of a network interface");
         }
         let folder = state_dir.join("dnsmasq");
         let (places, changed) = (Places::below(&folder), Arc::default());

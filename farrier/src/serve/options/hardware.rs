@@ -16,21 +16,20 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What nodes may be.
+/// Hardware types and drivers.
 #[derive(Debug, Args)]
 pub(crate) struct Hardware {
-    /// Hardware types that nodes may have: qemu (local virtual machines), redfish, ilo and ipmi (machines whose BMCs
-    /// speak these), idrac (machines of Dell by Redfish, for clients that name them so), manual (machines that an operator switches, or their agent), fake-hardware (nothing at all, for
-    /// trying out clients).
+    /// Enabled hardware types: qemu (local virtual machines), redfish, idrac, ilo, ipmi, manual (switched by an
+    /// operator, or by the agent), fake-hardware (no machine, for trying out clients).
     #[arg(long, value_enum, value_name = "TYPE", value_delimiter = ',', hide_possible_values = true,
         default_values_t = [HardwareType::Redfish, HardwareType::Ipmi])]
     enabled_hardware_types: Vec<HardwareType>,
-    /// Take the program and further arguments of machines of the hardware type qemu from their nodes (qemu_binary,
-    /// qemu_extra_args): users of the node API can then run any program on this host.
+    /// Allow qemu_binary and qemu_extra_args in driver_info of qemu nodes. Users of the node API can then run any
+    /// program on this host.
     #[arg(long)]
     qemu_unsafe_driver_info: bool,
-    /// What logs in to disks that agents export, for the deploy interface iscsi: qemu, as anybody, or open-iscsi,
-    /// by the kernel of this host and as root. Nodes choose another one by driver_info iscsi_initiator.
+    /// iSCSI initiator for the iscsi deploy interface: qemu (unprivileged, in user space) or open-iscsi (kernel
+    /// initiator, needs root). iscsi_initiator in driver_info of a node overrides it.
     #[arg(long, value_enum, value_name = "INITIATOR", hide_possible_values = true,
         default_value_t = UsualInitiator::Qemu)]
     iscsi_initiator: UsualInitiator,

@@ -4,51 +4,51 @@ use anyhow::Context;
 use clap::Args;
 use farrier_drivers::netboot::by_arch::ConfiguredImages;
 
-/// Images of nodes that name none.
+/// Default images.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Images")]
 pub(crate) struct ImageOptions {
-    /// Kernel of the ramdisk for nodes that name none: a file below a folder of --file-url-allowed-paths, or a URL.
+    /// Deploy kernel for nodes without deploy_kernel: a file below a folder of --file-url-allowed-paths, or a URL.
     #[arg(long, value_name = "IMAGE")]
     deploy_kernel: Option<String>,
-    /// The same for machines of an architecture, such as aarch64:http://192.0.2.5/deploy_kernel.
+    /// Deploy kernel for an architecture. Example: aarch64:http://192.0.2.5/deploy_kernel.
     #[arg(long, value_name = "ARCH:IMAGE", value_parser = by_arch)]
     deploy_kernel_by_arch: Vec<(String, String)>,
-    /// Ramdisk for nodes that name none, with --deploy-kernel.
+    /// Deploy ramdisk for nodes without deploy_ramdisk; use it with --deploy-kernel.
     #[arg(long, value_name = "IMAGE")]
     deploy_ramdisk: Option<String>,
-    /// The same for machines of an architecture, such as aarch64:http://192.0.2.5/deploy_ramdisk.
+    /// Deploy ramdisk for an architecture. Example: aarch64:http://192.0.2.5/deploy_ramdisk.
     #[arg(long, value_name = "ARCH:IMAGE", value_parser = by_arch)]
     deploy_ramdisk_by_arch: Vec<(String, String)>,
-    /// ISO of the ramdisk for nodes that name neither an ISO nor a kernel, where media boot.
+    /// Deploy ISO for nodes that boot from virtual media and have neither deploy_iso nor deploy_kernel.
     #[arg(long, value_name = "IMAGE")]
     deploy_iso: Option<String>,
-    /// The same for machines of an architecture, such as aarch64:http://192.0.2.5/deploy_iso.
+    /// Deploy ISO for an architecture. Example: aarch64:http://192.0.2.5/deploy_iso.
     #[arg(long, value_name = "ARCH:IMAGE", value_parser = by_arch)]
     deploy_iso_by_arch: Vec<(String, String)>,
-    /// Kernel of rescues for nodes that name none [default: that of deployments].
+    /// Rescue kernel for nodes without rescue_kernel [default: the deploy kernel].
     #[arg(long, value_name = "IMAGE")]
     rescue_kernel: Option<String>,
-    /// The same for machines of an architecture, such as aarch64:http://192.0.2.5/rescue_kernel.
+    /// Rescue kernel for an architecture. Example: aarch64:http://192.0.2.5/rescue_kernel.
     #[arg(long, value_name = "ARCH:IMAGE", value_parser = by_arch)]
     rescue_kernel_by_arch: Vec<(String, String)>,
-    /// Ramdisk of rescues for nodes that name none, with --rescue-kernel.
+    /// Rescue ramdisk for nodes without rescue_ramdisk; use it with --rescue-kernel.
     #[arg(long, value_name = "IMAGE")]
     rescue_ramdisk: Option<String>,
-    /// The same for machines of an architecture, such as aarch64:http://192.0.2.5/rescue_ramdisk.
+    /// Rescue ramdisk for an architecture. Example: aarch64:http://192.0.2.5/rescue_ramdisk.
     #[arg(long, value_name = "ARCH:IMAGE", value_parser = by_arch)]
     rescue_ramdisk_by_arch: Vec<(String, String)>,
-    /// ISO of rescues for nodes that name neither an ISO nor a kernel, where media boot.
+    /// Rescue ISO for nodes that boot from virtual media and have neither rescue_iso nor rescue_kernel.
     #[arg(long, value_name = "IMAGE")]
     rescue_iso: Option<String>,
-    /// The same for machines of an architecture, such as aarch64:http://192.0.2.5/rescue_iso.
+    /// Rescue ISO for an architecture. Example: aarch64:http://192.0.2.5/rescue_iso.
     #[arg(long, value_name = "ARCH:IMAGE", value_parser = by_arch)]
     rescue_iso_by_arch: Vec<(String, String)>,
-    /// Image of an EFI system partition whose GRUB boots kernel and ramdisk from media, for nodes that name none [default: shim
-    /// and GRUB of the distribution].
+    /// EFI system partition image whose GRUB boots kernel and ramdisk from virtual media, for nodes without
+    /// bootloader [default: shim and GRUB of the distribution].
     #[arg(long, value_name = "IMAGE")]
     bootloader: Option<String>,
-    /// The same for machines of an architecture, such as aarch64:http://192.0.2.5/bootloader.
+    /// EFI system partition image for an architecture. Example: aarch64:http://192.0.2.5/bootloader.
     #[arg(long, value_name = "ARCH:IMAGE", value_parser = by_arch)]
     bootloader_by_arch: Vec<(String, String)>,
 }

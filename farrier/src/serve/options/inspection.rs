@@ -6,37 +6,36 @@ use farrier_conductor::inventory::hooks::{self, Hook, UnknownHook};
 use farrier_conductor::inventory::{AddPorts, InspectionSettings, KeepPorts};
 use farrier_media::KernelParameters;
 
-/// What an inspection looks at, and what it changes.
+/// Options of inspection.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Inspection")]
 pub(crate) struct Inspection {
-    /// What looks at an inventory, in this order, of: ramdisk-error, validate-interfaces, ports, architecture,
-    /// root-device, capabilities, parse-lldp.
+    /// Inspection hooks, in their order: ramdisk-error, validate-interfaces, ports, architecture, root-device,
+    /// capabilities, parse-lldp.
     #[arg(long, value_name = "HOOK", value_delimiter = ',', value_parser = hook,
         default_values_t = hooks::default().iter().map(|hook| Named(*hook)).collect::<Vec<_>>())]
     inspection_hooks: Vec<Named>,
-    /// Make ports of these network cards: pxe (that from which the machine booted; those that are active where nobody
-    /// tells), active (those with an address) or all.
+    /// Network cards that become ports: pxe (the card of the network boot, or active if that is unknown), active
+    /// (cards with an address) or all.
     #[arg(long, value_name = "WHICH", default_value_t = InspectionSettings::default().add_ports)]
     add_ports: AddPorts,
-    /// Keep these ports: all, present (those whose network cards are in the machine) or added (those that add-ports
-    /// means).
+    /// Ports to keep: all, present (of cards in the inventory) or added (of cards that --add-ports selects).
     #[arg(long, value_name = "WHICH", default_value_t = InspectionSettings::default().keep_ports)]
     keep_ports: KeepPorts,
-    /// Inspect only machines that this conductor can boot by itself; with false others are switched on, and somebody else
-    /// boots the ramdisk then.
+    /// Inspect only machines that this conductor can boot. With `false`, other machines are powered on, and another
+    /// service must boot the ramdisk.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set,
         default_value_t = InspectionSettings::default().require_managed_boot)]
     require_managed_boot: bool,
-    /// Power machines off that are inspected.
+    /// Power machines off after inspection.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set,
         default_value_t = InspectionSettings::default().power_off)]
     inspection_power_off: bool,
-    /// Enrol machines that belong to no node and post an inventory, as nodes of this hardware type; every host that reaches
-    /// the ramdisk API can post one [default: none are enrolled].
+    /// Hardware type for discovered machines: unknown machines that post an inventory are enrolled. Any host that
+    /// reaches the ramdisk API can post one [default: no discovery].
     #[arg(long, value_name = "DRIVER")]
     auto_discovery_driver: Option<String>,
-    /// Further kernel parameters of the ramdisk that inspects, such as ipa-inspection-collectors=default,lldp.
+    /// Extra kernel parameters for inspection. Example: ipa-inspection-collectors=default,lldp.
     #[arg(long, value_name = "PARAMETERS", default_value = "")]
     inspection_kernel_params: KernelParameters,
 }

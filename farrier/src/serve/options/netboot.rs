@@ -33,76 +33,74 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How machines boot from the network.
+/// Options of network boot and virtual media.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Netboot")]
 pub(crate) struct NetbootOptions {
-    /// Folder with templates of boot configurations that take the place of those that are built in:
-    /// ipxe_config.template, pxe_config.template, pxe_grub_config.template, boot.ipxe.template, grub.cfg.template.
+    /// Folder with your own boot templates: ipxe_config.template, pxe_config.template, pxe_grub_config.template,
+    /// boot.ipxe.template, grub.cfg.template.
     #[arg(long, value_name = "FOLDER")]
     boot_templates: Option<PathBuf>,
-    /// Kernel parameters of ramdisks that boot from the network, for nodes that have none of their own; %default% in
-    /// those of a node stands for them.
+    /// Kernel parameters of the ramdisk for nodes without kernel_append_params; %default% in those of a node
+    /// inserts these.
     #[arg(long, value_name = "PARAMETERS", default_value = "nofb vga=normal")]
     kernel_append_params: KernelParameters,
-    /// The same for some machines in their place, by ARCH-MODE or ARCH, such as aarch64:console=ttyAMA0,115200.
+    /// Kernel parameters of the ramdisk by ARCH-MODE or ARCH; they replace --kernel-append-params. Example:
+    /// aarch64:console=ttyAMA0,115200.
     #[arg(long, value_name = "KEY:PARAMETERS", value_parser = parameters)]
     kernel_append_params_by_arch: Vec<(String, KernelParameters)>,
-    /// Folders that nodes may name files in: kernels, ramdisks and media that this conductor serves by itself, what
-    /// machines of the hardware type qemu have, and certificates of BMCs.
+    /// Folders whose files nodes may refer to: kernels, ramdisks and ISOs, files of qemu machines, and certificates
+    /// of BMCs.
     #[arg(long, value_name = "FOLDERS", value_delimiter = ',')]
     file_url_allowed_paths: Vec<PathBuf>,
-    /// Boot loaders that take the place of those of the distribution, or are served beside them.
+    /// Boot loaders to serve instead of those of the distribution, or beside them.
     #[arg(long, value_name = "NAME:FILE", value_delimiter = ',', value_parser = loader)]
     loader_file_paths: Vec<(String, PathBuf)>,
-    /// Have machines with an instance on their disk boot that, when they boot from the network all the same.
+    /// Chainload the local disk when a deployed machine network-boots anyway.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     enable_netboot_fallback: bool,
-    /// Longest time that a machine may take to load kernel or ramdisk by iPXE before it tries again, in seconds; 0 for
-    /// any.
+    /// Timeout for iPXE to load the kernel or the ramdisk, in seconds, after which it retries (0: none).
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     ipxe_timeout: u64,
-    /// Have boot.ipxe ask for scripts by the boot configuration API; else for files below pxelinux.cfg.
+    /// Let boot.ipxe use the boot configuration API. With `false`, it loads files below pxelinux.cfg.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     ipxe_use_boot_config_api: bool,
-    /// URL below which machines find the boot configuration API [default: where they found boot.ipxe].
+    /// Base URL of the boot configuration API [default: the URL of boot.ipxe].
     #[arg(long, value_name = "URL")]
     ipxe_config_api_root_url: Option<String>,
-    /// Script of iPXE with which machines go on whose network cards have none of their own, a URL or a name that
-    /// --loader-file-paths serves: such as one that boots a ramdisk for inspection [default: they go on with their next
-    /// boot device].
+    /// iPXE script for machines without a boot configuration: a URL, or a name in --loader-file-paths [default:
+    /// continue with the next boot device].
     #[arg(long, value_name = "SCRIPT", value_parser = script)]
     ipxe_fallback_script: Option<String>,
-    /// Have the boot configuration API answer only while a machine may be booting from the network.
+    /// Restrict the boot configuration API to machines that are expected to network-boot.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     restrict_boot_config: bool,
-    /// URL below which iPXE finds the files that this conductor serves [default: where it found its script].
+    /// Base URL at which iPXE loads the files of this conductor [default: the URL of the iPXE script].
     #[arg(long, value_name = "URL")]
     http_url: Option<String>,
-    /// URL below which BMCs find virtual media that this conductor serves [default: that of the ramdisk API]; nodes may
-    /// have another one as driver_info external_http_url.
+    /// Base URL at which BMCs load virtual media [default: the URL of the ramdisk API]. external_http_url in
+    /// driver_info of a node overrides it.
     #[arg(long, value_name = "URL", visible_alias = "external-http-url")]
     virtual_media_url: Option<String>,
-    /// URL of the ramdisk API as agents reach it that were booted from virtual media [default: that of the ramdisk API].
+    /// URL of the ramdisk API for agents that were booted from virtual media [default: the URL of the ramdisk API].
     #[arg(long, value_name = "URL")]
     external_callback_url: Option<String>,
     #[command(flatten)]
     images: ImageOptions,
-    /// Who is sent a virtual medium that knows its name, of 128 bits: anybody, or clients with an address of its BMC alone,
-    /// which a BMC behind NAT or a proxy is not.
+    /// Clients that may load a virtual medium by its secret name: `anybody`, or `bmc` (only the address of its BMC;
+    /// fails for BMCs behind NAT or a proxy).
     #[arg(long, value_enum, value_name = "WHO", default_value_t = Readers::Anybody, hide_possible_values = true)]
     virtual_media_readers: Readers,
-    /// How many boot files may be on their way to machines at a time, to one address an eighth of them; others wait for
-    /// their turn.
+    /// Limit of concurrent boot file transfers; one address gets an eighth. Further requests are queued.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
     boot_transfers: u16,
-    /// Serve boot files by TFTP at this address too, such as 0.0.0.0:69.
+    /// Address at which boot files are served over TFTP. Example: 0.0.0.0:69.
     #[arg(long, value_name = "ADDRESS")]
     tftp_listen: Option<SocketAddr>,
-    /// Folder that another TFTP server sends files from: those of the boot interface pxe are written there too.
+    /// Root folder of another TFTP server: files of the boot interface pxe are written there too.
     #[arg(long, value_name = "FOLDER")]
     tftp_root: Option<PathBuf>,
-    /// Folder that another HTTP server sends files from: those of the other boot interfaces are written there too.
+    /// Root folder of another HTTP server: files of the other boot interfaces are written there too.
     #[arg(long, value_name = "FOLDER")]
     http_root: Option<PathBuf>,
     #[command(flatten)]
@@ -131,7 +129,7 @@ pub(crate) struct Service {
 }
 
 impl NetbootOptions {
-    /// Whether ports of Neutron are told what machines are to load.
+    /// Whether DHCP options are set on Neutron ports.
     pub(crate) fn needs_neutron(&self) -> bool {
         self.dhcp.is_by_neutron()
     }
@@ -171,7 +169,7 @@ impl NetbootOptions {
         let ipxe = root_script::ipxe(&renderer.templates, elsewhere, fallback)?;
         written::share(&boot_roots, &roots_with(ipxe)?)?;
         let allowed = AllowedFolders::new(self.file_url_allowed_paths).map_err(|folder| {
-            anyhow!("--file-url-allowed-paths {}: no image is ever taken from there", folder.display())
+            anyhow!("--file-url-allowed-paths {}: this directory is never allowed (it may hold secrets); choose another", folder.display())
         })?;
         let defaults = Defaults {
             allowed,
@@ -240,7 +238,7 @@ impl Netboot {
         with_virtual_media(with_netboot(drivers, &self.interfaces), virtual_media)
     }
 
-    /// What serves boot files for the nodes of a conductor. How much it serves, the registry tells.
+    /// The service for the boot files of a conductor's nodes. The registry has its metrics.
     pub(crate) fn service(self, conductor: &Conductor, registry: &mut Registry) -> Service {
         let (dhcp, places) = self.dhcp.unzip();
         let written = (conductor.clone(), self.interfaces.roots.clone());
@@ -257,7 +255,7 @@ impl Service {
         http::router(Arc::clone(&self.files))
     }
 
-    /// Tells the user where else they are.
+    /// Prints the other addresses.
     pub(crate) fn announce(&self) {
         if let Some(tftp) = &self.tftp {
             println!("TFTP listening on {}", tftp.address());

@@ -12,19 +12,19 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What connects machines to networks.
+/// Options of the network interfaces.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Networks")]
 pub(crate) struct NeutronOptions {
-    /// Network interfaces that nodes may have: noop (cables are as they should be), flat (Neutron knows one network), and
-    /// neutron (switches are set by Neutron). Nodes that choose none have flat, neutron or noop, the first that is enabled.
+    /// Enabled network interfaces: noop (fixed cabling), flat (one Neutron network), neutron (Neutron configures
+    /// the switches). The default of a node is the first enabled one of flat, neutron, noop.
     #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',', hide_possible_values = true,
         default_values_t = [NetworkInterface::Noop])]
     enabled_network_interfaces: Vec<NetworkInterface>,
-    /// The cloud whose Neutron it is, in the file of clouds [default: the only one there].
+    /// Name of the cloud in clouds.yaml [default: the only one there].
     #[arg(long, value_name = "NAME", env = "OS_CLOUD")]
     os_cloud: Option<String>,
-    /// The file of clouds, which says where Keystone is and who asks there.
+    /// Path of clouds.yaml, with the URL and credentials of Keystone.
     #[arg(
         long,
         value_name = "FILE",
@@ -32,38 +32,37 @@ pub(crate) struct NeutronOptions {
         default_value = "/etc/openstack/clouds.yaml"
     )]
     os_client_config_file: PathBuf,
-    /// Network of machines that are deployed, by name or UUID; a node may have another one in driver_info, as for all of
-    /// these.
+    /// Provisioning network, by name or UUID. Each of these networks can be overridden in driver_info of a node.
     #[arg(long, value_name = "NETWORK")]
     provisioning_network: Option<String>,
-    /// UUIDs of the security groups of their ports.
+    /// Security groups of the ports on the provisioning network, by UUID.
     #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
     provisioning_network_security_groups: Vec<String>,
-    /// Network of machines that are cleaned.
+    /// Cleaning network, by name or UUID.
     #[arg(long, value_name = "NETWORK")]
     cleaning_network: Option<String>,
-    /// UUIDs of the security groups of their ports.
+    /// Security groups of the ports on the cleaning network, by UUID.
     #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
     cleaning_network_security_groups: Vec<String>,
-    /// Network of machines whose instance is rescued.
+    /// Rescuing network, by name or UUID.
     #[arg(long, value_name = "NETWORK")]
     rescuing_network: Option<String>,
-    /// UUIDs of the security groups of their ports.
+    /// Security groups of the ports on the rescuing network, by UUID.
     #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
     rescuing_network_security_groups: Vec<String>,
-    /// Network of machines that are inspected.
+    /// Inspection network, by name or UUID.
     #[arg(long, value_name = "NETWORK")]
     inspection_network: Option<String>,
-    /// UUIDs of the security groups of their ports.
+    /// Security groups of the ports on the inspection network, by UUID.
     #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
     inspection_network_security_groups: Vec<String>,
-    /// Network of machines that are serviced.
+    /// Servicing network, by name or UUID.
     #[arg(long, value_name = "NETWORK")]
     servicing_network: Option<String>,
-    /// UUIDs of the security groups of their ports.
+    /// Security groups of the ports on the servicing network, by UUID.
     #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
     servicing_network_security_groups: Vec<String>,
-    /// How long Neutron's DHCP may take to know what it is told by --dhcp-provider neutron, in seconds.
+    /// Delay after DHCP options are set on Neutron ports, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=600))]
     port_setup_delay: u64,
 }

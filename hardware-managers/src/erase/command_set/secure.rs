@@ -27,7 +27,7 @@ pub trait SecureErase {
     /// [`EraseError`] when it cannot be asked, or cannot do now what it could do otherwise.
     fn survey(&self) -> Result<Survey, EraseError>;
 
-    /// Waits for the end of an erasure that the disk goes on with since before the machine was started. A disk that does
+    /// Waits for the end of an erasure that started before the boot of the machine. A disk that does
     /// not tell of one has none.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ pub struct Patience<'a> {
 /// Where an erasure stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// It is running; this part of 65536 is done, where the disk tells.
+    /// It is running; this part of 65536 is done, if the disk reports it.
     Running(Option<u16>),
     /// It is done, says the disk.
     Done,

@@ -4,7 +4,7 @@ use super::{Examination, Storage, names_of_controller};
 use farrier_linux::sysfs;
 use std::path::Path;
 
-/// Kinds of cards that hold data; the others are network cards and the like.
+/// Kinds of cards that hold data; the others are network cards and similar ones.
 const STORAGE: [&str; 3] = ["MMC", "SD", "SDcombo"];
 
 /// Examines the cards in the sysfs mounted at `sysfs`.

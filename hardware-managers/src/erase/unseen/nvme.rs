@@ -18,7 +18,7 @@ const IO: &str = "io";
 /// The namespaces of a controller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Namespaces {
-    /// Numbers of those that exist, as far as the controller tells.
+    /// Numbers of those that exist, as far as the controller reports them.
     pub allocated: Vec<u32>,
     /// Numbers of those that are attached to it.
     pub active: Vec<u32>,

@@ -16,7 +16,7 @@ pub fn usable(own: Ipv4Net, classless: &[Route], routers: &[Ipv4Addr]) -> Vec<Ro
         classless.iter().filter(|route| route.gateway.is_none()).map(|route| route.destination).collect();
     let is_usable = |gateway: Ipv4Addr| match fault(gateway, own, &near) {
         Some(reason) => {
-            tracing::warn!("the DHCP server names {gateway} as a router, which is not used: {reason}");
+            tracing::warn!("the DHCP server sends the router {gateway}, which is ignored: {reason}");
             false
         }
         None => true,

@@ -1,0 +1,128 @@
+//! Calls of interfaces, whose drivers may hang or crash.
+
+use super::Task;
+use super::host::Host;
+use crate::error::Error;
+use crate::interfaces::base::InterfaceError;
+use crate::model::{InterfaceKind, Node};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// One call of an interface, as errors name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    driver: String,
+    kind: InterfaceKind,
+    method: &'static str,
+}
+
+/// Why a call came to nothing.
+#[derive(Debug, thiserror::Error)]
+enum NoAnswer {
+    /// The driver hangs.
+    #[error("driver {:?} did not answer {}.{} within {} s; look at the machine's BMC", .call.driver, .call.kind.as_str(), .call.method, .limit.as_secs_f64())]
+    Late {
+        /// The call.
+        call: Call,
+        /// Its limit.
+        limit: Duration,
+    },
+    /// The driver is broken.
+    #[error("driver {:?} crashed in {}.{}; see the conductor's log", .0.driver, .0.kind.as_str(), .0.method)]
+    Crashed(Call),
+}
+
+impl Call {
+    /// A call of a method of an interface of a node.
+    pub fn of(node: &Node, kind: InterfaceKind, method: &'static str) -> Self {
+        Self { driver: node.driver.clone(), kind, method }
+    }
+
+    /// What the driver answers within a limit. A call that hangs ends with its limit, and one that panics has failed.
+    ///
+    /// # Errors
+    ///
+    /// Those of the call, and [`InterfaceError::Driver`] with the name of the call when it hangs or panics.
+    pub async fn answer<T>(
+        self,
+        limit: Duration,
+        work: impl Future<Output = Result<T, InterfaceError>>,
+    ) -> Result<T, InterfaceError> {
+        let mut work = pin!(work);
+        // Whatever a call that panics leaves behind is dropped with it: it is not polled again.
+        let caught = std::future::poll_fn(|context| {
+            match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+                Ok(Poll::Pending) => Poll::Pending,
+                Ok(Poll::Ready(answer)) => Poll::Ready(Some(answer)),
+                Err(_) => Poll::Ready(None),
+            }
+        });
+        match timeout(limit, caught).await {
+            Ok(Some(answer)) => answer,
+            Ok(None) => Err(InterfaceError::driver(NoAnswer::Crashed(self))),
+            Err(_) => Err(InterfaceError::driver(NoAnswer::Late { call: self, limit })),
+        }
+    }
+}
+
+impl Task {
+    /// Has an interface act on the machine, within the limit for such calls. See [`act`].
+    pub(crate) async fn act<T>(
+        &self,
+        kind: InterfaceKind,
+        method: &'static str,
+        work: impl Future<Output = Result<T, InterfaceError>>,
+    ) -> Result<T, Error> {
+        let limit = self.settings().interface_timeout;
+        act(&self.host, Call::of(&self.node, kind, method), limit, work).await
+    }
+}
+
+/// Has an interface act on a machine: once the store has confirmed the lease, and until the call has answered, its limit is
+/// over or the lease is lost.
+///
+/// # Errors
+///
+/// [`Error::Interface`] as [`Call::answer`], [`Error::Host`] where the lease is lost.
+pub(crate) async fn act<T>(
+    host: &dyn Host,
+    call: Call,
+    limit: Duration,
+    work: impl Future<Output = Result<T, InterfaceError>>,
+) -> Result<T, Error> {
+    host.hold().await?;
+    tokio::select! {
+        biased;
+        lost = host.lost() => Err(lost),
+        answer = call.answer(limit, work) => Ok(answer?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::NewNode;
+    use time::OffsetDateTime;
+
+    fn call() -> Call {
+        let new = NewNode { driver: "strip".to_owned(), ..NewNode::default() };
+        Call::of(&Node::enrol(new, OffsetDateTime::UNIX_EPOCH), InterfaceKind::Boot, "prepare_ramdisk")
+    }
+
+    #[tokio::test]
+    async fn e03_e04_a_call_that_hangs_or_panics_ends_and_is_named() {
+        let limit = Duration::from_millis(20);
+        assert_eq!(call().answer(limit, async { Ok(7) }).await.unwrap(), 7);
+        let hangs = call().answer::<()>(limit, std::future::pending()).await.unwrap_err();
+        let expected =
+            "driver \"strip\" did not answer boot.prepare_ramdisk within 0.02 s; look at the machine's BMC";
+        assert_eq!(hangs.to_string(), expected);
+        let panics =
+            call().answer::<()>(limit, async { panic!("a defect of the driver") }).await.unwrap_err();
+        let expected = "driver \"strip\" crashed in boot.prepare_ramdisk; see the conductor's log";
+        assert_eq!(panics.to_string(), expected);
+    }
+}

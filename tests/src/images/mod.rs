@@ -1,0 +1,5 @@
+//! Images, and the servers that they come from.
+
+pub mod instance;
+pub mod registry;
+pub mod server;

@@ -1,0 +1,165 @@
+//! The files of the Debian system.
+
+use std::hash::Hash;
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+use crate::build::debian_tree::{self, DebianTree};
+
+/// Debian's kernel in an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
+pub enum Kernel {
+    /// A small one, with drivers for what virtual machines are given.
+    Cloud,
+    /// The one of real machines, with drivers for SATA as well.
+    Common,
+}
+
+const PACKAGES: &[&str] = &[
+    "cloud-init",
+    "dbus",
+    "grub-efi-amd64-bin",
+    "grub-efi-amd64-signed",
+    "grub-pc-bin",
+    "grub2-common",
+    "initramfs-tools",
+    "lz4",
+    "mdadm",
+    "systemd-sysv",
+    "udev",
+];
+
+/// Files written before packages are installed: they leave out drivers for what no emulated machine has, and make
+/// the initrd quick.
+const BEFORE_PACKAGES: &[(&str, &str)] = &[
+    (
+        "etc/dpkg/dpkg.cfg.d/91-drivers",
+        "path-exclude=/lib/modules/*/kernel/sound/*\n\
+         path-exclude=/lib/modules/*/kernel/drivers/*\n\
+         path-include=/lib/modules/*/kernel/drivers/ata/*\n\
+         path-include=/lib/modules/*/kernel/drivers/block/*\n\
+         path-include=/lib/modules/*/kernel/drivers/cdrom/*\n\
+         path-include=/lib/modules/*/kernel/drivers/char/hw_random/*\n\
+         path-include=/lib/modules/*/kernel/drivers/md/*\n\
+         path-include=/lib/modules/*/kernel/drivers/net/*.ko\n\
+         path-include=/lib/modules/*/kernel/drivers/nvme/*\n\
+         path-include=/lib/modules/*/kernel/drivers/scsi/*\n\
+         path-include=/lib/modules/*/kernel/drivers/virtio/*\n",
+    ),
+    ("etc/initramfs-tools/conf.d/farrier", "MODULES=list\nCOMPRESS=lz4\n"),
+    (
+        "etc/initramfs-tools/modules",
+        "ahci\next4\nmd_mod\nnvme\nraid1\nraid10\nsd_mod\nvirtio_blk\nvirtio_pci\nvirtio_scsi\n",
+    ),
+];
+
+/// Scripts of the initrd, written before packages are installed. Debian gives a degraded array twenty seconds, one
+/// call of mdadm after another, for its missing disk to come; here it comes never.
+const INITRD_SCRIPTS: &[(&str, &str)] = &[(
+    "etc/initramfs-tools/scripts/local-block/impatient",
+    "#!/bin/sh\n\
+     [ \"$1\" != prereqs ] || { echo mdadm; exit 0; }\n\
+     if [ \"$(cat /run/count.mdadm.initrd)\" = 1 ]; then echo 19 > /run/count.mdadm.initrd; fi\n\
+     exit 0\n",
+)];
+
+/// Files written last.
+const AFTER_PACKAGES: &[(&str, &str)] = &[
+    // The host name is read from the config drive before the network is up; that is all the demo asks for. Of one
+    // source alone cloud-init would not look whether it is there, and run without it too.
+    (
+        "etc/cloud/cloud.cfg.d/90-farrier.cfg",
+        "datasource_list: [ConfigDrive, NoCloud]\nnetwork: {config: disabled}\n",
+    ),
+    ("etc/cloud/ds-identify.cfg", "policy: search,found=first,maybe=none,notfound=disabled\n"),
+    // What a boot loader that is installed from the system itself starts: partition images have none. An emulated
+    // processor translates a program anew for each address at which it finds it.
+    (
+        "etc/default/grub",
+        "GRUB_CMDLINE_LINUX=\"console=ttyS0 norandmaps\"\nGRUB_TERMINAL=console\nGRUB_TIMEOUT=0\n",
+    ),
+    (
+        "boot/grub/grub.cfg",
+        "linux /vmlinuz root=UUID=@ROOT@ ro console=ttyS0 norandmaps\n\
+         initrd /initrd.img\n\
+         boot\n",
+    ),
+    ("etc/fstab", "UUID=@ROOT@ / ext4 errors=remount-ro 0 1\n"),
+    ("etc/machine-id", ""),
+];
+
+/// Services that a first boot on an emulated processor can do without.
+const MASKED: &[&str] = &[
+    "cloud-config.service",
+    "cloud-final.service",
+    "cloud-init.service",
+    "cloud-init-hotplugd.socket",
+    "apt-daily.timer",
+    "apt-daily-upgrade.timer",
+    "dev-hugepages.mount",
+    "dev-mqueue.mount",
+    "dpkg-db-backup.timer",
+    "e2scrub_all.timer",
+    "e2scrub_reap.service",
+    "fstrim.timer",
+    "getty@tty1.service",
+    "kmod-static-nodes.service",
+    "modprobe@configfs.service",
+    "modprobe@dm_mod.service",
+    "modprobe@drm.service",
+    "modprobe@fuse.service",
+    "modprobe@loop.service",
+    "proc-sys-fs-binfmt_misc.automount",
+    "sys-fs-fuse-connections.mount",
+    "sys-kernel-config.mount",
+    "sys-kernel-debug.mount",
+    "sys-kernel-tracing.mount",
+    "systemd-binfmt.service",
+    "systemd-firstboot.service",
+    "systemd-logind.service",
+    "systemd-modules-load.service",
+    "systemd-pstore.service",
+    "systemd-sysctl.service",
+    "systemd-update-utmp.service",
+    "systemd-update-utmp-runlevel.service",
+];
+
+impl Kernel {
+    /// Its name on a command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cloud => "cloud",
+            Self::Common => "common",
+        }
+    }
+
+    fn package(self) -> &'static str {
+        match self {
+            Self::Cloud => "linux-image-cloud-amd64",
+            Self::Common => "linux-image-amd64",
+        }
+    }
+}
+
+/// All that decides what is built.
+pub fn recipe() -> impl Hash {
+    (debian_tree::recipe(), PACKAGES, BEFORE_PACKAGES, INITRD_SCRIPTS, AFTER_PACKAGES, MASKED)
+}
+
+/// Makes the system of `tree`, with `@ROOT@` in files replaced by the root file system's UUID.
+pub fn build(tree: &DebianTree<'_>, root_uuid: &str, kernel: Kernel) -> Result<()> {
+    for (path, content) in BEFORE_PACKAGES {
+        tree.write(path, content)?;
+    }
+    for (path, script) in INITRD_SCRIPTS {
+        tree.write_program(path, script)?;
+    }
+    println!("  kernel, boot loaders and cloud-init");
+    tree.install(&[PACKAGES, &[kernel.package()]].concat())?;
+    tree.run("systemctl", &[&["mask"], MASKED].concat())?;
+    for (path, content) in AFTER_PACKAGES {
+        tree.write(path, &content.replace("@ROOT@", root_uuid))?;
+    }
+    tree.clean()
+}
