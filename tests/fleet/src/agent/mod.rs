@@ -53,6 +53,11 @@ async fn run(
     machine: &Arc<Machine>,
     surroundings: &Surroundings,
 ) {
+    // Firmware reads the medium, and only what was read needs an address.
+    let parameters = match source {
+        BootSource::Medium(url) => medium::read(&url, machine.identity.address).await,
+        _ => Ok(Parameters::of_network(surroundings.api_url.clone())),
+    };
     tokio::time::sleep(machine.length(Phase::Boot)).await;
     if let Some(fault) = machine.strike(Class::DhcpLost) {
         match fault.recoverable {
@@ -60,10 +65,6 @@ async fn run(
             false => future::pending().await,
         }
     }
-    let parameters = match source {
-        BootSource::Medium(url) => medium::read(&url, machine.identity.address).await,
-        _ => Ok(Parameters::of_network(surroundings.api_url.clone())),
-    };
     match parameters {
         Ok(parameters) => start(parameters, ends, machine, surroundings).await,
         Err(error) => machine.note(Side::Machine, None, "read its medium", error.to_string()),

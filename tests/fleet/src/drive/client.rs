@@ -10,7 +10,9 @@ use tokio::time::{Instant, sleep};
 const VERSION: &str = "1.89";
 /// Longest time for a request.
 const LIMIT: Duration = Duration::from_secs(60);
-/// For how long a node that is locked, or a conductor that is busy, is asked again.
+/// For how long a connection is kept that nobody uses: shorter than servers keep it.
+const IDLE_LIMIT: Duration = Duration::from_secs(5);
+/// For how long a node that is locked, or a conductor that is busy, or does not answer, is asked again.
 const LOCKED_LIMIT: Duration = Duration::from_secs(120);
 /// Pause before that.
 const LOCKED_PAUSE: Duration = Duration::from_secs(1);
@@ -73,8 +75,12 @@ impl NodeApi {
     pub fn new(url: &str, credentials: Credentials) -> Result<Self, ApiError> {
         // It fails where one was chosen before, which is as good.
         rustls::crypto::ring::default_provider().install_default().ok();
-        let client =
-            Client::builder().tls_danger_accept_invalid_certs(true).no_proxy().timeout(LIMIT).build();
+        let client = Client::builder()
+            .tls_danger_accept_invalid_certs(true)
+            .no_proxy()
+            .timeout(LIMIT)
+            .pool_idle_timeout(IDLE_LIMIT)
+            .build();
         let client = client.map_err(ApiError::Client)?;
         Ok(Self { client, url: url.trim_end_matches('/').to_owned(), credentials })
     }
@@ -90,6 +96,12 @@ impl NodeApi {
             match self.ask_once(method.clone(), path, body).await {
                 Err(ApiError::Refused { status, .. })
                     if is_for_now(status) && start.elapsed() < LOCKED_LIMIT =>
+                {
+                    sleep(LOCKED_PAUSE).await;
+                }
+                // A conductor that closes a connection, or starts again, is asked again what changes nothing.
+                Err(ApiError::Unreachable { .. })
+                    if method == Method::GET && start.elapsed() < LOCKED_LIMIT =>
                 {
                     sleep(LOCKED_PAUSE).await;
                 }

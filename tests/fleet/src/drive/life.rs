@@ -18,6 +18,8 @@ use tokio::time::{Instant, sleep};
 
 /// Pause between two readings of a node.
 const POLL: Duration = Duration::from_millis(500);
+/// How long a conductor may take to clean up after a failure before it is asked what that was.
+const UNLOCK_LIMIT: Duration = Duration::from_secs(90);
 
 /// Why a life did not reach its goal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -203,11 +205,23 @@ impl LifeDriver {
             Wrong::Api(error) => error.to_string(),
             Wrong::Node(said) => said,
         };
+        self.wait_until_unlocked(name).await;
         let path = format!("/farrier/v1/nodes/{name}/explanation");
         let explained = self.api.ask_once(Method::GET, &path, None).await;
         let explained = explained.map(|explanation| words::of(&explanation)).unwrap_or_default();
         let said = format!("{said}\n{explained}").trim_end().to_owned();
         Failure { operation, said, is_explained: false }
+    }
+
+    /// Waits until the conductor has cleaned up after a failure, as far as it does.
+    async fn wait_until_unlocked(&self, name: &str) {
+        let (start, path) = (Instant::now(), format!("/v1/nodes/{name}?fields=reservation"));
+        while start.elapsed() < UNLOCK_LIMIT {
+            match self.api.ask(Method::GET, &path, None).await {
+                Ok(node) if !node["reservation"].is_null() => sleep(POLL).await,
+                _ => return,
+            }
+        }
     }
 
     /// Removes a node, whatever it is in.

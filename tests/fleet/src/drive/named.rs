@@ -2,27 +2,24 @@
 
 use crate::fault::{Class, Fault, Kind};
 
-/// A kind of fault, and by which words it is named: any of these, in small letters.
+/// A kind of fault, and by which words it is named: any of these, in small letters. What two kinds have in common names
+/// neither.
 const NAMES: &[(Class, Kind, &[&str])] = &[
     (Class::Bmc, Kind::Unavailable, &["503", "out of service", "temporarily unavailable"]),
     (Class::Bmc, Kind::Hangs, &["does not answer", "not within", "timed out", "timeout"]),
     (Class::Bmc, Kind::Lies, &["and says", "still says", "was told", "not done", "has not done"]),
     (Class::Bmc, Kind::SessionLost, &["401", "password", "session", "credentials"]),
     (Class::DiskLate, Kind::Usual, &["disk has appeared", "no disk"]),
-    (
-        Class::DhcpLost,
-        Kind::Usual,
-        &["never called", "did not call", "not heard", "no agent", "dhcp", "silent"],
-    ),
+    (Class::DhcpLost, Kind::Usual, &["no agent called", "never called", "did not call", "not heard", "dhcp"]),
     (Class::ImageServer, Kind::Usual, &["download", "image server"]),
     (Class::ImageDigest, Kind::Usual, &["digest", "checksum"]),
     (Class::AgentCrash, Kind::Usual, &["agent process ended", "agent ended", "started again"]),
-    (Class::PowerCut, Kind::Usual, &["power off", "powered off", "is off", "lost its power"]),
     (
-        Class::BootsOther,
+        Class::PowerCut,
         Kind::Usual,
-        &["never called", "did not call", "not heard", "no agent", "booted", "silent"],
+        &["went off", "is off", "was powered off", "lost its power", "power failed"],
     ),
+    (Class::BootsOther, Kind::Usual, &["never read", "has not read", "something else", "not boot from"]),
 ];
 
 /// Whether a text names a fault.

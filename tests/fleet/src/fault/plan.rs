@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How often a class strikes.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Rate {
     /// The share of lives that it strikes.
     pub rate: f64,
@@ -16,6 +16,8 @@ pub struct Rate {
     pub recoverable: bool,
     /// After how long it passes, where it does; as in the real world, before durations are shortened.
     pub lasts: Duration,
+    /// Which of the kinds of the class there are.
+    pub kinds: Vec<Kind>,
 }
 
 /// A fault of a life.
@@ -38,11 +40,13 @@ pub struct Fault {
 pub fn plan(seed: Seed, rates: &BTreeMap<Class, Rate>, life: u64) -> Vec<Fault> {
     let fault = |(class, rate): (&Class, &Rate)| {
         let draw = |what: &str| seed.draw(&format!("{class} {what}"), life);
-        let strikes = draw("strikes").fraction() < rate.rate;
-        let kind = *draw("kind").one_of(class.kinds())?;
+        if draw("strikes").fraction() >= rate.rate {
+            return None;
+        }
+        let kind = *draw("kind").one_of(&rate.kinds)?;
         let operation = *draw("operation").one_of(class.strikes())?;
         let Rate { recoverable, lasts, .. } = *rate;
-        strikes.then_some(Fault { class: *class, kind, operation, recoverable, lasts })
+        Some(Fault { class: *class, kind, operation, recoverable, lasts })
     };
     rates.iter().filter_map(fault).collect()
 }
@@ -53,7 +57,8 @@ mod tests {
 
     fn rates(rate: f64) -> BTreeMap<Class, Rate> {
         let lasts = Duration::from_secs(30);
-        Class::all().map(|class| (class, Rate { rate, recoverable: true, lasts })).collect()
+        let rate = |class: Class| Rate { rate, recoverable: true, lasts, kinds: class.kinds().to_vec() };
+        Class::all().map(|class| (class, rate(class))).collect()
     }
 
     fn plans(seed: u64, rates: &BTreeMap<Class, Rate>) -> Vec<Vec<Fault>> {

@@ -4,7 +4,7 @@ use super::error::FileError;
 use super::phases::Phases;
 use super::span::Span;
 use super::vendor::Vendor;
-use crate::fault::{Class, Rate};
+use crate::fault::{Class, Kind, Rate};
 use crate::seed::Seed;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -17,6 +17,9 @@ pub const MOST_MACHINES: u32 = 100_000;
 
 /// User and password that all BMCs know.
 pub const LOGIN: (&str, &str) = ("fleet", "fleet-password");
+
+/// After how long a fault passes, where it does and the file does not say it.
+const USUAL_LENGTH: Duration = Duration::from_secs(60);
 
 /// Longest factor by which durations are shortened.
 const MOST_SHORTENED: f64 = 10_000.0;
@@ -93,12 +96,43 @@ pub enum Certificates {
     SharedKey,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct FaultTable {
     rate: f64,
     recoverable: bool,
     lasts: Option<Span>,
+    /// Which kinds of the class; all of them unless they are given.
+    #[serde(default)]
+    kinds: Vec<Kind>,
+}
+
+impl FaultTable {
+    /// How often a class strikes, by its table.
+    fn rate(&self, class: Class) -> Rate {
+        let lasts = self.lasts.map_or(USUAL_LENGTH, |span| span.0);
+        let kinds = if self.kinds.is_empty() { class.kinds().to_vec() } else { self.kinds.clone() };
+        Rate { rate: self.rate, recoverable: self.recoverable, lasts, kinds }
+    }
+
+    /// The key of a value that cannot be, and why.
+    fn wrong_value(&self, class: Class) -> Option<(&'static str, String)> {
+        if !(0.0..=1.0).contains(&self.rate) {
+            return Some(("rate", format!("is {}; give a rate from 0 to 1", self.rate)));
+        }
+        if self.recoverable && class.is_final() {
+            return Some((
+                "recoverable",
+                "is true, and no conductor may go on after it; give false".to_owned(),
+            ));
+        }
+        let is_strange = |kind: &&Kind| !class.kinds().contains(kind);
+        let strange = self.kinds.iter().find(is_strange)?;
+        Some((
+            "kinds",
+            format!("has {strange:?}, which is none of this class; give some of {:?}", class.kinds()),
+        ))
+    }
 }
 
 /// Which lives are driven, and how.
@@ -151,12 +185,7 @@ impl FleetFile {
 
     /// How often each class of faults strikes.
     pub fn rates(&self) -> BTreeMap<Class, Rate> {
-        let usual = Duration::from_secs(60);
-        let rate = |table: &FaultTable| {
-            let lasts = table.lasts.map_or(usual, |span| span.0);
-            Rate { rate: table.rate, recoverable: table.recoverable, lasts }
-        };
-        self.faults.iter().map(|(class, table)| (*class, rate(table))).collect()
+        self.faults.iter().map(|(class, table)| (*class, table.rate(*class))).collect()
     }
 
     /// How long something takes here that takes so long in the real world.
@@ -197,15 +226,9 @@ impl FleetFile {
         if lives.at_once == 0 {
             return fault("lives.at-once", "is 0; give how many lives are lived at a time".to_owned());
         }
-        self.faults.iter().find_map(|(class, table)| match table {
-            table if !(0.0..=1.0).contains(&table.rate) => {
-                fault(&format!("faults.{class}.rate"), format!("is {}; give a rate from 0 to 1", table.rate))
-            }
-            table if table.recoverable && class.is_final() => fault(
-                &format!("faults.{class}.recoverable"),
-                "is true, and no conductor may go on after it; give false".to_owned(),
-            ),
-            _ => None,
+        self.faults.iter().find_map(|(class, table)| {
+            let (key, reason) = table.wrong_value(*class)?;
+            Some((format!("faults.{class}.{key}"), reason))
         })
     }
 }
@@ -257,6 +280,10 @@ mod tests {
             (
                 with("[faults.image-digest]\nrate = 0.1\nrecoverable = true"),
                 "faults.image-digest.recoverable is true",
+            ),
+            (
+                with("[faults.dhcp-lost]\nrate = 0.1\nrecoverable = true\nkinds = [\"lies\"]"),
+                "faults.dhcp-lost.kinds has Lies, which is none of this class; give some of [Usual]",
             ),
             (
                 with("[phases]\nboot = \"soon\""),
