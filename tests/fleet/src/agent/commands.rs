@@ -91,6 +91,13 @@ impl Agent {
         self.orders.send(order).ok();
     }
 
+    /// Waits until no command runs.
+    pub async fn until_idle(&self) {
+        let is_over = |_: &u64| self.list().iter().all(|one| one.command_status != CommandStatus::Running);
+        // The sender is this agent's own.
+        self.ended.subscribe().wait_for(is_over).await.ok();
+    }
+
     /// What the next process knows after a crash: what was running, as failed. Its own list was lost.
     pub fn left_behind(&self) -> Vec<CommandResult> {
         let mut left = self.commands();

@@ -37,7 +37,7 @@ const BIND_PAUSE: Duration = Duration::from_millis(20);
 pub enum Order {
     /// Run this beside everything else.
     Run(CommandResult, serde_json::Map<String, serde_json::Value>),
-    /// Crash after a while.
+    /// Crash after a while, as soon as nothing runs.
     CrashIn(Duration),
     /// Crash now.
     Crash,
@@ -91,7 +91,11 @@ impl Process {
                     }
                     Order::CrashIn(wait) => {
                         let agent = Arc::clone(&agent);
-                        tasks.spawn(async move { sleep(wait).await; agent.order(Order::Crash); });
+                        tasks.spawn(async move {
+                            sleep(wait).await;
+                            agent.until_idle().await;
+                            agent.order(Order::Crash);
+                        });
                     }
                     Order::Crash => {
                         agent.machine.note(Side::Machine, None, "agent crashes", "");

@@ -1,6 +1,7 @@
 //! Virtual drives: one for CDs and one for sticks.
 
-use super::{Bmc, done, refusal};
+use super::{Bmc, refusal};
+use crate::fault::Kind;
 use crate::file::Vendor;
 use crate::http::Answer;
 use crate::machine::Drive;
@@ -73,9 +74,6 @@ impl Bmc {
     }
 
     fn put(&self, drive: Drive, medium: Option<String>) -> Answer {
-        if !self.lies() {
-            self.machine().put_medium(drive, medium);
-        }
-        done()
+        self.carry_out(Kind::ForgetsMedium, |machine| machine.put_medium(drive, medium))
     }
 }

@@ -92,9 +92,12 @@ impl Bmc {
         }
     }
 
-    /// Whether it takes an order and forgets it.
-    fn lies(&self) -> bool {
-        self.machine.strike_bmc(Kind::Lies)
+    /// Carries out an order, unless it is of a kind that a fault has it forget.
+    fn carry_out(&self, forgets: Kind, order: impl FnOnce(&Arc<Machine>)) -> Answer {
+        if !self.machine.strike_bmc(forgets) {
+            order(&self.machine);
+        }
+        done()
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a BMC tells of its machine, and the orders that change it.
 
-use super::{Bmc, ROOT, change, done, media, refusal, sessions};
+use super::{Bmc, ROOT, change, media, refusal, sessions};
+use crate::fault::Kind;
 use crate::file::Vendor;
 use crate::http::{Answer, json};
 use crate::machine::{Holds, Power, Reset};
@@ -100,22 +101,16 @@ impl Bmc {
     }
 
     pub(super) fn change_boot(&self, body: &Value) -> Answer {
-        if !self.lies() {
-            self.machine().change_boot(|now| change(now, &body["Boot"]));
-        }
-        done()
+        self.carry_out(Kind::ForgetsBootDevice, |machine| {
+            machine.change_boot(|now| change(now, &body["Boot"]))
+        })
     }
 
     pub(super) fn reset(&self, body: &Value) -> Answer {
         let kind = body["ResetType"].as_str().unwrap_or_default();
         match Reset::ALL.into_iter().find(|(name, _)| *name == kind) {
             None => refusal(StatusCode::BAD_REQUEST, "Base.1.8.ActionParameterNotSupported", kind),
-            Some((_, reset)) => {
-                if !self.lies() {
-                    self.machine().reset(reset);
-                }
-                done()
-            }
+            Some((_, reset)) => self.carry_out(Kind::ForgetsPower, |machine| machine.reset(reset)),
         }
     }
 }

@@ -7,7 +7,9 @@ use crate::fault::{Class, Fault, Kind};
 const NAMES: &[(Class, Kind, &[&str])] = &[
     (Class::Bmc, Kind::Unavailable, &["503", "out of service", "temporarily unavailable"]),
     (Class::Bmc, Kind::Hangs, &["does not answer", "not within", "timed out", "timeout"]),
-    (Class::Bmc, Kind::Lies, &["and says", "still says", "was told", "not done", "has not done"]),
+    (Class::Bmc, Kind::ForgetsPower, &["was told power", "was told \"power", "did not carry out \"power"]),
+    (Class::Bmc, Kind::ForgetsMedium, &["to change the medium"]),
+    (Class::Bmc, Kind::ForgetsBootDevice, &["was told to start", "was told to boot", "boot device"]),
     (Class::Bmc, Kind::SessionLost, &["401", "password", "session", "credentials"]),
     (Class::DiskLate, Kind::Usual, &["disk has appeared", "no disk"]),
     (Class::DhcpLost, Kind::Usual, &["no agent called", "never called", "did not call", "not heard", "dhcp"]),

@@ -49,7 +49,7 @@ mod tests {
     use crate::life::Operation;
 
     fn armed(recoverable: bool) -> Armed {
-        let (class, kind, operation) = (Class::Bmc, Kind::Lies, Operation::Deploy);
+        let (class, kind, operation) = (Class::Bmc, Kind::ForgetsPower, Operation::Deploy);
         Fault { class, kind, operation, recoverable, lasts: Duration::ZERO }.into()
     }
 

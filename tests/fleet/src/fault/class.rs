@@ -34,8 +34,12 @@ pub enum Kind {
     Unavailable,
     /// The BMC takes requests and does not answer.
     Hangs,
-    /// The BMC takes an order and does not carry it out.
-    Lies,
+    /// The BMC takes an order to switch the machine and does not carry it out.
+    ForgetsPower,
+    /// The same with an order to put a medium into a drive, or out of it.
+    ForgetsMedium,
+    /// The same with an order to change the boot device.
+    ForgetsBootDevice,
     /// The BMC forgets its sessions.
     SessionLost,
     /// The only kind of its class.
@@ -58,7 +62,14 @@ const ROWS: &[Row] = &[
     Row {
         class: Class::Bmc,
         name: "bmc",
-        kinds: &[Kind::Unavailable, Kind::Hangs, Kind::Lies, Kind::SessionLost],
+        kinds: &[
+            Kind::Unavailable,
+            Kind::Hangs,
+            Kind::ForgetsPower,
+            Kind::ForgetsMedium,
+            Kind::ForgetsBootDevice,
+            Kind::SessionLost,
+        ],
         strikes: &[Inspect, Clean, Deploy, Rebuild, Undeploy],
         is_final: false,
     },

@@ -282,8 +282,8 @@ mod tests {
                 "faults.image-digest.recoverable is true",
             ),
             (
-                with("[faults.dhcp-lost]\nrate = 0.1\nrecoverable = true\nkinds = [\"lies\"]"),
-                "faults.dhcp-lost.kinds has Lies, which is none of this class; give some of [Usual]",
+                with("[faults.dhcp-lost]\nrate = 0.1\nrecoverable = true\nkinds = [\"hangs\"]"),
+                "faults.dhcp-lost.kinds has Hangs, which is none of this class; give some of [Usual]",
             ),
             (
                 with("[phases]\nboot = \"soon\""),
