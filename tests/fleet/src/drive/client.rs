@@ -4,6 +4,7 @@ use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::Value;
 use std::error::Error;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
 /// The version of the API: no part of a life needs a later one.
@@ -16,6 +17,8 @@ const IDLE_LIMIT: Duration = Duration::from_secs(5);
 const LOCKED_LIMIT: Duration = Duration::from_secs(120);
 /// Pause before that.
 const LOCKED_PAUSE: Duration = Duration::from_secs(1);
+/// Most requests at a time.
+const MOST_REQUESTS: usize = 32;
 /// Most characters of an answer in an error.
 const MOST_TEXT: usize = 500;
 
@@ -37,6 +40,8 @@ pub struct NodeApi {
     client: Client,
     url: String,
     credentials: Credentials,
+    /// Turns of requests: conductors take so many connections of one client, and no more.
+    turns: Semaphore,
 }
 
 /// A request that was not granted.
@@ -82,7 +87,12 @@ impl NodeApi {
             .pool_idle_timeout(IDLE_LIMIT)
             .build();
         let client = client.map_err(ApiError::Client)?;
-        Ok(Self { client, url: url.trim_end_matches('/').to_owned(), credentials })
+        Ok(Self {
+            client,
+            url: url.trim_end_matches('/').to_owned(),
+            credentials,
+            turns: Semaphore::new(MOST_REQUESTS),
+        })
     }
 
     /// Asks, and asks again while a node is locked or no worker is free. Gives null where the answer has no JSON.
@@ -122,6 +132,8 @@ impl NodeApi {
         body: Option<&Value>,
     ) -> Result<Value, ApiError> {
         let request = format!("{method} {path}");
+        // It is never closed.
+        let _turn = self.turns.acquire().await.ok();
         let asked = self.request(method, path, body).send().await;
         let read = async |reply: reqwest::Response| Ok((reply.status(), reply.text().await?));
         let answer = match asked {
