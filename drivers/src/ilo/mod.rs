@@ -2,7 +2,7 @@
 //!
 //! An iLO speaks Redfish. In what it differs from others stands in the table of
 //! [quirks](crate::redfish::quirks), where also nodes of the hardware type `redfish` find it; here the
-//! [words](words) of its nodes are turned into those of Redfish, and what is said of them is turned back.
+//! [`words`] of its nodes are turned into those of Redfish, and what is said of them is turned back.
 
 mod management;
 mod power;
