@@ -5,9 +5,9 @@
 use farrier_fleet::drive::{Ended, Enrolment, NodeApi, Report, drive};
 use farrier_fleet::fault::Class;
 use farrier_fleet::{Fleet, FleetFile};
-use farrier_tests::farrier::Farrier;
+use farrier_tests::conductor::farrier::Farrier;
+use farrier_tests::conductor::node_api::Conductor;
 use farrier_tests::machine::free_port;
-use farrier_tests::node_api::Conductor;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
