@@ -1,4 +1,4 @@
-//! For whom something is done: the history of a node names whoever ordered what.
+//! For whom something is done: the history of a node names who ordered what.
 
 use tokio::task_local;
 

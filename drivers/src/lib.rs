@@ -4,8 +4,8 @@
 
 #[cfg(feature = "agent-power")]
 pub mod agent_power;
-#[cfg(any(feature = "ipmitool", feature = "redfish"))]
-pub mod bmc;
+#[cfg(any(feature = "ipmitool", feature = "openstack", feature = "redfish", feature = "virtual-media"))]
+pub mod client;
 #[cfg(any(feature = "netboot", feature = "qemu"))]
 pub mod cpu_arch;
 #[cfg(any(feature = "netboot", feature = "openstack"))]
@@ -26,17 +26,9 @@ pub mod netboot;
 pub mod network;
 #[cfg(feature = "openstack")]
 pub mod openstack;
-#[cfg(any(feature = "openstack", feature = "redfish"))]
-mod packed;
 #[cfg(feature = "qemu")]
 pub mod qemu;
 #[cfg(feature = "redfish")]
 pub mod redfish;
-#[cfg(any(feature = "ipmitool", feature = "openstack", feature = "redfish"))]
-mod refusals;
-#[cfg(any(feature = "ipmitool", feature = "openstack", feature = "redfish"))]
-pub mod secret;
-#[cfg(any(feature = "openstack", feature = "redfish", feature = "virtual-media"))]
-mod unanswered;
 #[cfg(feature = "virtual-media")]
 pub mod virtual_media;

@@ -86,17 +86,17 @@ fn ip(words: &str) {
 
 /// What firmware of an architecture is told: its boot file, and from whom.
 fn asked(folder: &Path, options: &[&str]) -> Option<(String, String)> {
-    let (script, told) = (folder.join("event"), folder.join("told"));
-    fs::write(&script, format!("#!/bin/busybox sh\n[ $1 = bound ] && env > {}\n", told.display())).unwrap();
+    let (script, answer) = (folder.join("event"), folder.join("told"));
+    fs::write(&script, format!("#!/bin/busybox sh\n[ $1 = bound ] && env > {}\n", answer.display())).unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    fs::remove_file(&told).ok();
+    fs::remove_file(&answer).ok();
     let mut client = Command::new("busybox");
     client.args(["udhcpc", "-i", "eth0", "-n", "-q", "-f", "-t", "5", "-T", "1", "-O", "bootfile"]);
     client.arg("-s").arg(&script).args(options);
     client.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
-    let told = fs::read_to_string(told).ok()?;
+    let answer = fs::read_to_string(answer).ok()?;
     let value = |name: &str| {
-        let line = told.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
+        let line = answer.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
         line.unwrap_or_default().to_owned()
     };
     let file = Some(value("boot_file")).filter(|file| !file.is_empty()).unwrap_or_else(|| value("bootfile"));
@@ -106,14 +106,14 @@ fn asked(folder: &Path, options: &[&str]) -> Option<(String, String)> {
 fn until(folder: &Path, server: &Server, options: &[&str], expected: &str) {
     let start = Instant::now();
     loop {
-        let told = asked(folder, options);
-        if told
+        let answer = asked(folder, options);
+        if answer
             .as_ref()
             .is_some_and(|(file, from)| file == expected && (from == "192.0.2.1" || file == SCRIPT))
         {
             return;
         }
-        assert!(start.elapsed() < PATIENCE, "{options:?}: {told:?}, not {expected}\n{}", server.said());
+        assert!(start.elapsed() < PATIENCE, "{options:?}: {answer:?}, not {expected}\n{}", server.said());
     }
 }
 
@@ -177,7 +177,7 @@ fn asked_by_ipv6(architecture: u16, is_ipxe: bool) -> Option<String> {
 }
 
 #[tokio::test]
-async fn loop_a_machine_is_told_by_ipv6_what_its_node_says() {
+async fn loop_a_machine_gets_by_ipv6_what_its_node_says() {
     network();
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -191,11 +191,11 @@ async fn loop_a_machine_is_told_by_ipv6_what_its_node_says() {
     let until = |server: &Server, architecture, is_ipxe, expected: &str| {
         let start = Instant::now();
         loop {
-            let told = asked_by_ipv6(architecture, is_ipxe);
-            if told.as_deref() == Some(expected) {
+            let answer = asked_by_ipv6(architecture, is_ipxe);
+            if answer.as_deref() == Some(expected) {
                 return;
             }
-            assert!(start.elapsed() < PATIENCE, "{told:?}, not {expected}\n{}", server.said());
+            assert!(start.elapsed() < PATIENCE, "{answer:?}, not {expected}\n{}", server.said());
         }
     };
     let script = "http://[2001:db8::1]:6385/boot.ipxe";
@@ -221,7 +221,7 @@ async fn loop_a_machine_is_told_by_ipv6_what_its_node_says() {
 }
 
 #[tokio::test]
-async fn loop_a_machine_is_told_what_its_node_says_while_it_says_so() {
+async fn loop_a_machine_gets_what_its_node_says_while_it_says_so() {
     network();
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

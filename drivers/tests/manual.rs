@@ -1,4 +1,4 @@
-//! Machines that only an operator can switch: their nodes go through their lives when the operator does what is on the desk.
+//! Machines that only an operator can switch: their nodes go through their lives when the operator does the pending actions.
 
 // Only functions marked as tests may unwrap by default; here everything is test code.
 #![allow(clippy::unwrap_used)]
@@ -87,7 +87,7 @@ async fn wait_for(conductor: &Conductor, state: ProvisionState) -> Node {
 }
 
 #[tokio::test]
-async fn orders_are_for_an_operator_who_tells_when_they_are_done() {
+async fn orders_are_for_an_operator_who_reports_when_they_are_done() {
     let folder = tempfile::tempdir().unwrap();
     let conductor = conductor(folder.path()).await;
     let port = "52:54:00:00:00:01".parse().unwrap();
@@ -105,31 +105,34 @@ async fn orders_are_for_an_operator_who_tells_when_they_are_done() {
     conductor.order("n1", Order::power(PowerAction::On)).await.unwrap();
     let node = wait_for(&conductor, ProvisionState::Manageable).await;
     assert_eq!(node.power_state, Some(PowerState::On));
-    let told = conductor.evidence().explain("n1").await.unwrap();
-    assert!(told.evidence.iter().all(|one| one.what != "to be done by hand"), "{told:#?}");
+    let explanation = conductor.evidence().explain("n1").await.unwrap();
+    assert!(explanation.evidence.iter().all(|one| one.what != "to be done by hand"), "{explanation:#?}");
 
     conductor.order("n1", Order::Inspect).await.unwrap();
     wait_for(&conductor, ProvisionState::InspectWait).await;
-    let told = conductor.evidence().explain("n1").await.unwrap();
-    assert_eq!(told.evidence[0].what, "to be done by hand");
+    let explanation = conductor.evidence().explain("n1").await.unwrap();
+    assert_eq!(explanation.evidence[0].what, "to be done by hand");
     assert!(
-        told.evidence[0]
+        explanation.evidence[0]
             .said
             .starts_with("power the machine on, or off and on, and have it start from pxe this time (since "),
-        "{told:#?}"
+        "{explanation:#?}"
     );
-    assert!(told.next_action.starts_with("Unless that is done, power the machine on"), "{told:#?}");
+    assert!(
+        explanation.next_action.starts_with("Unless that is done, power the machine on"),
+        "{explanation:#?}"
+    );
 
-    // Whoever ends it owes the operator the end of it.
+    // The operation that ends it ends the pending action too.
     conductor.order("n1", Order::Abort).await.unwrap();
     wait_for(&conductor, ProvisionState::InspectFailed).await;
-    let told = conductor.evidence().explain("n1").await.unwrap();
-    assert!(told.evidence[0].said.starts_with("power the machine off"), "{told:#?}");
+    let explanation = conductor.evidence().explain("n1").await.unwrap();
+    assert!(explanation.evidence[0].said.starts_with("power the machine off"), "{explanation:#?}");
     conductor.order("n1", Order::Manage).await.unwrap();
     wait_for(&conductor, ProvisionState::Manageable).await;
     conductor.order("n1", Order::power(PowerAction::Off)).await.unwrap();
     let node = wait_for(&conductor, ProvisionState::Manageable).await;
     assert_eq!((node.power_state, node.last_error), (Some(PowerState::Off), None));
-    let told = conductor.evidence().explain("n1").await.unwrap();
-    assert!(told.evidence.iter().all(|one| one.what != "to be done by hand"), "{told:#?}");
+    let explanation = conductor.evidence().explain("n1").await.unwrap();
+    assert!(explanation.evidence.iter().all(|one| one.what != "to be done by hand"), "{explanation:#?}");
 }

@@ -17,7 +17,7 @@ use farrier_conductor::untrusted::log::last_line;
 use farrier_protocol::command::CommandStatus;
 use std::time::Duration;
 
-/// How long an agent is asked for what it does: whoever wants to know waits for the answer.
+/// How long an agent is asked for what it does: the client waits for the answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// How long a BMC is asked for what it knows of a machine: many are slow.

@@ -30,7 +30,7 @@ pub(crate) fn hint(node: &Node, hardware: &Hardware) -> String {
     }
 }
 
-/// Forgets what is kept of the console of a node whose instance has ended: whoever has the machine next is not to read it.
+/// Forgets what is kept of the console of a node whose instance has ended: the next user of the machine must not read it.
 pub(crate) async fn forget_instance(node: &Node, hardware: &Hardware) {
     let Some(file) = log_file(node, hardware) else { return };
     let emptied = tokio::task::spawn_blocking(move || empty(&file)).await;
@@ -72,7 +72,7 @@ pub(crate) fn part(file: &Path, from: Option<u64>) -> std::io::Result<ConsolePar
     let length = std::fs::metadata(file)?.len();
     match from {
         Some(from) if from > length => {
-            // Whoever asks again and again loses nothing; and of what is gone nothing can be told.
+            // A client that asks again and again loses nothing; and of what is gone nothing can be told.
             let rest = part_from(&old(file), from).map_or_else(|_| String::new(), |part| part.text);
             Ok(ConsolePart { text: rest, next: 0 })
         }
@@ -128,7 +128,7 @@ mod tests {
         for log in [file.clone(), old(&file)] {
             std::fs::write(log, "password for user debian is oats").unwrap();
         }
-        // Whoever writes there goes on.
+        // The program that writes there goes on.
         let mut writer = OpenOptions::new().append(true).open(&file).unwrap();
         empty(&file).unwrap();
         assert!(!old(&file).exists());

@@ -1,6 +1,6 @@
 //! What a node waits for, since when and until when, what is known about it, and what to do: `farrier explain`.
 //!
-//! It is told by the record alone, whatever state it is in, whoever has its lease, and whatever is wrong with it; a
+//! It is told by the record alone, whatever state it is in, with and without a lease, and whatever is wrong with it; a
 //! test goes through all of that. What the agent and the console say at this moment is added by the conductor.
 
 mod evidence;
@@ -82,7 +82,7 @@ impl Explanation {
         self.diagnosis = Some(words);
     }
 
-    /// What whoever may not read consoles gets of it: a console may tell secrets that nothing masks.
+    /// What a user who may not read consoles gets of it: a console may show secrets that nothing masks.
     #[must_use]
     pub fn without_console(mut self) -> Self {
         self.evidence.retain(|evidence| evidence.what != CONSOLE);

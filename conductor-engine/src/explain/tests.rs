@@ -26,7 +26,7 @@ fn told(record: &Record) -> Explanation {
     explain(record, &Settings::new("http://c"), NOW)
 }
 
-/// Every state, whatever is wrong with its node, whoever has its lease, and whether its deadline has passed.
+/// Every state, whatever is wrong with its node, with and without a lease, and whether its deadline has passed.
 fn all() -> Vec<Record> {
     let mut all = Vec::new();
     for state in ProvisionState::ALL {

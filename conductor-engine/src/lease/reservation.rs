@@ -64,7 +64,7 @@ pub(super) enum End {
     IsOver,
     /// It ends at once: nobody needs it.
     Release,
-    /// It stays, because the node is worked on: whoever goes on in this process has it, and when none does, it expires.
+    /// It stays, because the node is worked on: a task that goes on in this process has it, and when none does, it expires.
     Leave,
 }
 
@@ -87,7 +87,7 @@ impl End {
 impl Reservation {
     /// Takes the lease of a node, at once or not at all. Tells whether this process had left it.
     ///
-    /// Whoever wants it may go away meanwhile; then it ends again, and is not left to expire.
+    /// The caller may be cancelled meanwhile; then it ends again, and is not left to expire.
     pub(super) async fn take(services: &Arc<Services>, uuid: Uuid) -> Result<(Self, Record, bool), Error> {
         let services = Arc::clone(services);
         let taken = tokio::spawn(async move {

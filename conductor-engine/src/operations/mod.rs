@@ -2,7 +2,7 @@
 //!
 //! Each takes the task and ends it, or gives it back when more is to be done.
 //! [`Error::Store`](crate::error::Error::Store) says that the store failed and nothing else: the node stays as it is
-//! recorded, and whoever takes it up next begins there.
+//! recorded, and the worker that takes it up next begins there.
 
 mod adopt;
 mod clean;

@@ -1,7 +1,7 @@
 //! Rescue and unrescue (section 2.7).
 //!
-//! The hash of the password says how far a rescue has come: whoever finds it in a node that is being rescued begins,
-//! since nothing is lost by another boot; whoever finds none has only the end to do, since the rescue system has it.
+//! The hash of the password says how far a rescue has come: a worker that finds it in a node that is being rescued begins,
+//! since nothing is lost by another boot; one that finds none has only the end to do, since the rescue system has it.
 
 use crate::error::Error;
 use crate::lease::HeldTask;

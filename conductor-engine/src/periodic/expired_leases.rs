@@ -11,13 +11,13 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 /// Looks at all leases but those of this process several times in the time that one lasts.
-pub(crate) struct SilentHolders {
+pub(crate) struct ExpiredLeases {
     services: Arc<Services>,
     /// The leases with their epochs, when they were to expire, and since when they are like this.
     seen: HashMap<Uuid, (i64, OffsetDateTime, Instant)>,
 }
 
-impl SilentHolders {
+impl ExpiredLeases {
     pub(crate) fn new(services: Arc<Services>) -> Self {
         Self { services, seen: HashMap::new() }
     }
@@ -27,7 +27,7 @@ impl SilentHolders {
     /// # Errors
     ///
     /// [`Error::Store`].
-    pub(crate) async fn round(&mut self) -> Result<(), Error> {
+    pub(crate) async fn pass(&mut self) -> Result<(), Error> {
         let before = std::mem::take(&mut self.seen);
         for Held { node, holder, epoch, expires_at } in self.services.store.held().await? {
             if self.services.own_leases.has(node) {

@@ -1,13 +1,13 @@
-//! What a conductor does again and again (section 12.4). Each task has its own pace, and none waits for another.
+//! What a conductor does again and again (section 12.4). Each task has its own interval, and none waits for another.
 
 mod expired_leases;
+mod power_pass;
 mod power_recovery;
-mod power_round;
 mod power_sync;
 
 use crate::conductor::Conductor;
 use crate::error::Error;
-use expired_leases::SilentHolders;
+use expired_leases::ExpiredLeases;
 use farrier_conductor::settings::Settings;
 use power_sync::PowerSync;
 use std::time::Duration;
@@ -22,40 +22,40 @@ impl Conductor {
     pub async fn run(&self) {
         let Settings { check_interval, lease, power_sync: sync, .. } = self.settings();
         let unattended = async {
-            let mut pace = Pace::new(*check_interval);
+            let mut interval = PassInterval::new(*check_interval);
             loop {
-                pace.next().await;
-                tell("nodes that nobody attends to", self.attend().await);
-                tell("allocations", self.catalogue().look_for_nodes().await);
+                interval.next().await;
+                log_failure("nodes that nobody attends to", self.attend().await);
+                log_failure("allocations", self.catalogue().look_for_nodes().await);
             }
         };
-        let silent_holders = async {
-            let mut pace = Pace::new(*lease / 4);
-            let mut silent_holders = SilentHolders::new(self.services().clone());
+        let expired_leases = async {
+            let mut interval = PassInterval::new(*lease / 4);
+            let mut expired_leases = ExpiredLeases::new(self.services().clone());
             loop {
-                pace.next().await;
-                tell("leases of other conductors", silent_holders.round().await);
+                interval.next().await;
+                log_failure("leases of other conductors", expired_leases.pass().await);
             }
         };
         let power_sync = async {
-            let mut pace = Pace::new(sync.sync_power_state_interval);
+            let mut interval = PassInterval::new(sync.sync_power_state_interval);
             let mut sync = PowerSync::new(self.services().clone(), self.workers().clone());
             loop {
-                pace.next().await;
-                tell("power states", sync.round().await);
+                interval.next().await;
+                log_failure("power states", sync.pass().await);
             }
         };
         let power_recovery = async {
-            let mut pace = Pace::new(sync.power_failure_recovery_interval);
+            let mut interval = PassInterval::new(sync.power_failure_recovery_interval);
             loop {
-                pace.next().await;
-                tell("power failures", power_recovery::round(self.services()).await);
+                interval.next().await;
+                log_failure("power failures", power_recovery::pass(self.services()).await);
             }
         };
         let boot_traces = async {
             loop {
                 self.services().boot_journal.changed().await;
-                tell("traces of boots", self.services().write_boot_journal().await);
+                log_failure("traces of boots", self.services().write_boot_journal().await);
                 tokio::time::sleep(TRACE_PAUSE).await;
             }
         };
@@ -65,16 +65,16 @@ impl Conductor {
                 self.workers().wake(changed);
             }
         };
-        let consoles = async { tell("consoles that were open", self.open_consoles().await) };
-        tokio::join!(unattended, silent_holders, power_sync, power_recovery, boot_traces, changes, consoles);
+        let consoles = async { log_failure("consoles that were open", self.open_consoles().await) };
+        tokio::join!(unattended, expired_leases, power_sync, power_recovery, boot_traces, changes, consoles);
     }
 }
 
-/// When the next round is. The first comes after a pause, so that whoever starts a conductor is not kept waiting.
-struct Pace(Option<Interval>);
+/// When the next pass is. The first comes after an interval, so that the start of a conductor does not wait for it.
+struct PassInterval(Option<Interval>);
 
-impl Pace {
-    /// Rounds with so long a pause; none without one.
+impl PassInterval {
+    /// Passes with so long an interval; none without one.
     fn new(pause: Duration) -> Self {
         Self((!pause.is_zero()).then(|| {
             let mut ticks = tokio::time::interval_at(Instant::now() + pause, pause);
@@ -91,7 +91,7 @@ impl Pace {
     }
 }
 
-fn tell(what: &str, outcome: Result<(), Error>) {
+fn log_failure(what: &str, outcome: Result<(), Error>) {
     if let Err(error) = outcome {
         tracing::error!("{what} cannot be looked after: {error}");
     }

@@ -1,7 +1,7 @@
 //! Ends the maintenance of nodes whose power could not be read, once it can (section 12.4).
 
 use crate::error::Error;
-use crate::periodic::power_round::{Doubt, Reading, Round, unchanged};
+use crate::periodic::power_pass::{Doubt, PowerPass, Reading, unchanged};
 use crate::services::Services;
 use crate::store::Record;
 use farrier_conductor::model::{Fault, PowerState};
@@ -12,10 +12,10 @@ use std::sync::Arc;
 /// # Errors
 ///
 /// [`Error::Store`].
-pub(crate) async fn round(services: &Arc<Services>) -> Result<(), Error> {
+pub(crate) async fn pass(services: &Arc<Services>) -> Result<(), Error> {
     let nodes = services.store.identities().await?;
-    let mut round = Round::new(services, nodes, is_given_up, Doubt::Nothing);
-    while let Some(reading) = round.next().await {
+    let mut pass = PowerPass::new(services, nodes, is_given_up, Doubt::Nothing);
+    while let Some(reading) = pass.next().await {
         let Ok(state) = reading.said else { continue };
         // No node stops the others.
         if let Err(error) = end_maintenance(services, &reading, state).await {

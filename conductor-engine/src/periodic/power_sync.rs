@@ -1,10 +1,10 @@
 //! Keeps recorded power states true (section 12.4).
 //!
 //! BMCs err: what contradicts a record counts when the machine says it twice. A machine that cannot be read, or does
-//! not follow, has its node put into maintenance after a few rounds. A reading that a driver did not make counts neither way.
+//! not follow, has its node put into maintenance after a few passes. A reading that a driver did not make counts neither way.
 
 use crate::error::Error;
-use crate::periodic::power_round::{Doubt, Reading, Round, unchanged};
+use crate::periodic::power_pass::{Doubt, PowerPass, Reading, unchanged};
 use crate::records::PendingOrder;
 use crate::services::Services;
 use crate::store::Record;
@@ -16,11 +16,11 @@ use std::sync::Arc;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-/// Compares machines with their records, round after round.
+/// Compares machines with their records, pass after pass.
 pub(crate) struct PowerSync {
     services: Arc<Services>,
     workers: Arc<Workers>,
-    /// Rounds in a row in which a machine could not be read, or was driven.
+    /// Passes in a row in which a machine could not be read, or was driven.
     failures: HashMap<Uuid, u32>,
 }
 
@@ -58,7 +58,7 @@ fn judge(
     }
 }
 
-/// Whether a node is compared with its machine: whoever works on it, or watches over its wait, knows better.
+/// Whether a node is compared with its machine: a worker that works on it, or watches over its wait, knows better.
 fn is_compared(record: &Record, now: OffsetDateTime) -> bool {
     let Record { node, order, lease_expires_at, .. } = record;
     let is_left_alone = match node.provision_state.activity() {
@@ -88,13 +88,13 @@ impl PowerSync {
     /// # Errors
     ///
     /// [`Error::Store`].
-    pub(crate) async fn round(&mut self) -> Result<(), Error> {
+    pub(crate) async fn pass(&mut self) -> Result<(), Error> {
         let mut nodes = self.services.store.identities().await?;
         let known: HashSet<_> = nodes.iter().collect();
         self.failures.retain(|node, _| known.contains(node));
         nodes.sort_by_key(|node| self.failures.contains_key(node));
-        let mut round = Round::new(&self.services, nodes, is_synchronised, Doubt::Contradictions);
-        while let Some(reading) = round.next().await {
+        let mut pass = PowerPass::new(&self.services, nodes, is_synchronised, Doubt::Contradictions);
+        while let Some(reading) = pass.next().await {
             // No node stops the others.
             if let Err(error) = self.conclude(&reading).await {
                 tracing::error!(node = %reading.name, "the power state cannot be recorded: {error}");
@@ -186,7 +186,7 @@ mod tests {
         Record { node, session: AgentSession::default(), order: None, epoch: 0, lease_expires_at: None }
     }
 
-    /// Section 12.4; whoever works, or waits, looks after the power of its own machine.
+    /// Section 12.4; an operation that works, or waits, looks after the power of its own machine.
     #[test]
     fn nodes_that_somebody_looks_after_are_not_compared() {
         let now = OffsetDateTime::UNIX_EPOCH;

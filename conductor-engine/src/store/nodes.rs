@@ -65,7 +65,7 @@ pub trait NodeStore: Send + Sync {
     /// [`StoreError::Failed`].
     async fn records(&self, selection: &Selection) -> Result<Vec<Record>, StoreError>;
 
-    /// The identity of every node: whoever looks at all of them in turn need not have all their records at once.
+    /// The identity of every node: a caller that looks at all of them in turn need not have all their records at once.
     ///
     /// # Errors
     ///
@@ -151,7 +151,7 @@ pub trait NodeStore: Send + Sync {
     /// [`StoreError::Failed`].
     async fn issue_token(&self, seen: &Record, token: &str, now: OffsetDateTime) -> Result<bool, StoreError>;
 
-    /// Writes down what an agent said by its heartbeat, whoever holds the lease of its node. Refused (false) when the
+    /// Writes down what an agent said by its heartbeat, no matter who holds the lease of its node. Refused (false) when the
     /// session of this token has ended, or has another address or certificate by now.
     ///
     /// # Errors

@@ -431,7 +431,7 @@ mod tests {
         ];
         let here = include_str!("statements.rs").matches("pub(super) const ").count();
         assert_eq!(statements.len(), here - 1 + 1 + 2, "a statement is not looked at");
-        // Whoever needs one of these needs two texts of it; `?` is no parameter of PostgreSQL.
+        // A statement that needs one of these needs two texts; `?` is no parameter of PostgreSQL.
         for word in [
             "?",
             "json",

@@ -78,7 +78,7 @@ impl WorkerPass {
         match Work::of(&record.node, record.order.as_ref()) {
             Work::Nothing => Ok(Schedule::Nothing),
             Work::Await => self.wait(&record, state).await,
-            // Whoever worked on it is no more.
+            // The worker that worked on it is no more.
             _ => self.take_up(HeldTask::try_acquire(&self.services, self.node).await?).await,
         }
     }

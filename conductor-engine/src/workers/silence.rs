@@ -257,7 +257,7 @@ mod tests {
             silence.look(record, PAUSE, now);
             silence.is_called(record)
         };
-        // Nothing has begun: whoever called is to be asked for its steps.
+        // Nothing has begun: the agent that called is to be asked for its steps.
         record.node.provision_state = ProvisionState::CleanWait;
         assert!(is_called(&record, Silence::new(now)));
         record.node.maintenance = true;

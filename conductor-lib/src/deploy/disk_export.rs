@@ -1,7 +1,7 @@
 //! The root disk of a machine, exported by its agent by iSCSI (section 4.4 of the agent's contract): what a deployment
 //! and an operator order alike.
 //!
-//! Each export has a name, an allow-list and a secret of its own, so that whoever logs in by them reaches the disk that
+//! Each export has a name, an allow-list and a secret of its own, so that the initiator that logs in by them reaches the disk that
 //! was just exported, and nobody else reaches it.
 
 use crate::error::Error;

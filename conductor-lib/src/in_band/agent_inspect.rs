@@ -40,7 +40,7 @@ impl InspectInterface for AgentInspect {
         match boots {
             true => boot(task).await?,
             false => {
-                // Whoever boots the ramdisk is told by nobody when.
+                // Nothing tells the operator who boots the ramdisk when to do so.
                 task.power_off().await?;
                 task.power_on().await?;
             }

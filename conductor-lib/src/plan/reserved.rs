@@ -51,7 +51,7 @@ impl Reserved {
             .then(|| format!("the argument \"seconds\" must be a whole number, not {given}"))
     }
 
-    /// It, as a step of the node. Nothing of it runs in the ramdisk, but for whoever waits for a heartbeat.
+    /// It, as a step of the node. Nothing of it runs in the ramdisk, but where a heartbeat is waited for.
     pub(super) fn known(self, kind: StepKind, id: &StepId, args: &Map<String, Value>) -> KnownStep {
         let seconds = ArgumentInfo {
             description: "how long to wait, in place of the next heartbeat".to_owned(),

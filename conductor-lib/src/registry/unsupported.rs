@@ -7,7 +7,7 @@ use crate::model::{InterfaceKind, Node};
 use crate::task::Task;
 use async_trait::async_trait;
 
-/// `no-console` and the like: the node has no such interface, and whoever needs it is told so.
+/// `no-console` and similar: the node has no such interface, and a caller that needs it gets an error.
 #[derive(Debug, Clone, Copy)]
 pub struct Unsupported(
     /// What the node has no interface for.

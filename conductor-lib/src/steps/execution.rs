@@ -12,7 +12,7 @@ use crate::task::Task;
 use crate::task::agent_steps;
 use serde_json::json;
 
-/// Has a step executed by whoever runs it: the conductor, an interface, or the agent.
+/// Has a step executed by what runs it: the conductor, an interface, or the agent.
 pub(super) async fn execute(
     task: &mut Task,
     deploy: &dyn DeployInterface,

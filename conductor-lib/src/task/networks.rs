@@ -148,7 +148,7 @@ impl Task {
         Ok(())
     }
 
-    /// Powers a machine on that is off, and notes it before: whoever goes on after a conductor that stopped meanwhile
+    /// Powers a machine on that is off, and records it before: the conductor that takes over after one that stopped
     /// knows that it is to be off.
     async fn power_on_for_network(&mut self) -> Result<(), Error> {
         if self.power_state().await? == PowerState::On {

@@ -64,8 +64,8 @@ impl Log {
             self.cards.push_front((number(before).to_owned(), card.parse().ok()?));
             return None;
         }
-        if let Some((before, told)) = line.split_once(" DHCPREPLY(") {
-            let mut words = told.split(' ').skip(1);
+        if let Some((before, rest)) = line.split_once(" DHCPREPLY(") {
+            let mut words = rest.split(' ').skip(1);
             let address = words.next()?.parse().ok()?;
             let known = self.cards.iter().find(|(transaction, _)| transaction == number(before));
             let card = known.map(|(_, card)| card.clone());
@@ -73,8 +73,8 @@ impl Log {
             let card = card.or_else(|| of_client(client?))?;
             return Some(Lease { address, card, name: words.next().map(str::to_owned) });
         }
-        let (_, told) = line.split_once("DHCPACK(")?;
-        let mut words = told.split(' ').skip(1);
+        let (_, rest) = line.split_once("DHCPACK(")?;
+        let mut words = rest.split(' ').skip(1);
         let address = words.next()?.parse().ok()?;
         Some(Lease { address, card: words.next()?.parse().ok()?, name: words.next().map(str::to_owned) })
     }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_is_told_from_other_lines() {
+    fn an_acknowledgement_differs_from_other_lines() {
         for (line, expected) in [
             ("dnsmasq-dhcp: DHCPACK(br0) 192.0.2.50 52:54:00:00:00:01 horse", Some(named())),
             ("dnsmasq-dhcp: 1234 DHCPACK(br0) 192.0.2.50 52:54:00:00:00:01", Some(lease())),

@@ -28,22 +28,22 @@ impl NeutronDhcp {
     }
 
     /// Has a port send the options of the versions of IP that it has an address of.
-    async fn tell(&self, vif: &str, options: &[DhcpOption]) -> Result<(), OpenStackError> {
+    async fn set_options(&self, vif: &str, options: &[DhcpOption]) -> Result<(), OpenStackError> {
         let addresses = self.neutron.port(vif).await?.addresses();
         let is_spoken = |option: &&DhcpOption| {
             addresses.iter().any(|address| {
                 if address.is_ipv4() { option.ip_version == 4 } else { option.ip_version == 6 }
             })
         };
-        let told = options.iter().filter(is_spoken).map(|option| {
+        let extra_dhcp_opts = options.iter().filter(is_spoken).map(|option| {
             json!({"opt_name": option.name, "opt_value": option.value, "ip_version": option.ip_version})
         });
-        let told: Vec<_> = told.collect();
-        self.neutron.update_port(vif, json!({"extra_dhcp_opts": told})).await.map(drop)
+        let extra_dhcp_opts: Vec<_> = extra_dhcp_opts.collect();
+        self.neutron.update_port(vif, json!({"extra_dhcp_opts": extra_dhcp_opts})).await.map(drop)
     }
 
     /// An option ends when its value is null.
-    async fn tell_no_more(&self, vif: &str) -> Result<(), OpenStackError> {
+    async fn clear_options(&self, vif: &str) -> Result<(), OpenStackError> {
         let port = match self.neutron.port(vif).await {
             Err(error) if error.is_not_found() => return Ok(()),
             port => port?,
@@ -66,22 +66,22 @@ impl DhcpProvider for NeutronDhcp {
     ) -> Result<(), InterfaceError> {
         let vif = node.ports.iter().find(|own| own.address == *port).and_then(Port::current_vif);
         let vif = vif.ok_or_else(|| without_vif(&format!("port {port}")))?;
-        Ok(self.tell(vif, options).await?)
+        Ok(self.set_options(vif, options).await?)
     }
 
     /// Some ports may fail: the machine boots from another one.
     async fn update_dhcp_opts(&self, node: &Node, options: &[DhcpOption]) -> Result<(), InterfaceError> {
-        let (mut is_told, mut failure) = (false, None);
+        let (mut is_set, mut failure) = (false, None);
         for vif in vifs(node.ports.iter().filter(|port| port.pxe_enabled)) {
-            match self.tell(vif, options).await {
-                Ok(()) => is_told = true,
+            match self.set_options(vif, options).await {
+                Ok(()) => is_set = true,
                 Err(error) => {
                     tracing::warn!(node = node.label(), "a port is not told what to load: {error}");
                     failure = failure.or(Some(error));
                 }
             }
         }
-        if !is_told {
+        if !is_set {
             let none = || without_vif("every port that is enabled for PXE");
             return Err(failure.map_or_else(none, InterfaceError::from));
         }
@@ -91,7 +91,7 @@ impl DhcpProvider for NeutronDhcp {
 
     async fn clean_dhcp_opts(&self, node: &Node) -> Result<(), InterfaceError> {
         for vif in vifs(node.ports.iter()) {
-            self.tell_no_more(vif).await?;
+            self.clear_options(vif).await?;
         }
         Ok(())
     }

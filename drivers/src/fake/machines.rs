@@ -24,12 +24,12 @@ pub(super) struct Machines(Arc<Mutex<HashMap<Uuid, Machine>>>);
 impl Machines {
     /// That of a node, as it is now. One without orders has the power state of the record.
     pub(super) fn of(&self, node: &Node) -> Machine {
-        self.all().get(&node.uuid).cloned().unwrap_or_else(|| untold(node))
+        self.all().get(&node.uuid).cloned().unwrap_or_else(|| initial(node))
     }
 
     /// Records an order to that of a node.
-    pub(super) fn tell(&self, node: &Node, change: impl FnOnce(&mut Machine)) {
-        change(self.all().entry(node.uuid).or_insert_with(|| untold(node)));
+    pub(super) fn update(&self, node: &Node, change: impl FnOnce(&mut Machine)) {
+        change(self.all().entry(node.uuid).or_insert_with(|| initial(node)));
     }
 
     /// Forgets that of a node.
@@ -42,7 +42,7 @@ impl Machines {
     }
 }
 
-fn untold(node: &Node) -> Machine {
+fn initial(node: &Node) -> Machine {
     let boot_device = BootDeviceSetting { device: Some(BootDevice::Pxe), persistent: Some(false) };
     Machine {
         power: node.power_state.unwrap_or(PowerState::Off),
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(machines.of(&node).power, PowerState::Off);
         node.power_state = Some(PowerState::On);
         assert_eq!(machines.of(&node).power, PowerState::On);
-        machines.tell(&node, |machine| machine.power = PowerState::Off);
+        machines.update(&node, |machine| machine.power = PowerState::Off);
         assert_eq!(machines.of(&node).power, PowerState::Off);
         machines.forget(&node);
         assert_eq!(machines.of(&node).power, PowerState::On);

@@ -37,7 +37,7 @@ impl ManagementInterface for FakeManagement {
         persistent: bool,
     ) -> Result<(), InterfaceError> {
         let boot_device = BootDeviceSetting { device: Some(device), persistent: Some(persistent) };
-        self.machines.tell(node, |machine| machine.boot_device = boot_device);
+        self.machines.update(node, |machine| machine.boot_device = boot_device);
         Ok(())
     }
 
@@ -50,7 +50,7 @@ impl ManagementInterface for FakeManagement {
     }
 
     async fn set_boot_mode(&self, node: &Node, mode: BootMode) -> Result<(), InterfaceError> {
-        self.machines.tell(node, |machine| machine.boot_mode = mode);
+        self.machines.update(node, |machine| machine.boot_mode = mode);
         Ok(())
     }
 
@@ -59,7 +59,7 @@ impl ManagementInterface for FakeManagement {
     }
 
     async fn set_secure_boot_state(&self, node: &Node, on: bool) -> Result<(), InterfaceError> {
-        self.machines.tell(node, |machine| machine.secure_boot = on);
+        self.machines.update(node, |machine| machine.secure_boot = on);
         Ok(())
     }
 
@@ -86,13 +86,13 @@ impl ManagementInterface for FakeManagement {
         drive: BootDevice,
         url: &str,
     ) -> Result<(), InterfaceError> {
-        self.machines.tell(node, |machine| drop(machine.media.insert(drive, url.to_owned())));
+        self.machines.update(node, |machine| drop(machine.media.insert(drive, url.to_owned())));
         Ok(())
     }
 
     async fn detach_virtual_media(&self, node: &Node, drives: &[BootDevice]) -> Result<(), InterfaceError> {
         let is_meant = |drive: &BootDevice| drives.is_empty() || drives.contains(drive);
-        self.machines.tell(node, |machine| machine.media.retain(|drive, _| !is_meant(drive)));
+        self.machines.update(node, |machine| machine.media.retain(|drive, _| !is_meant(drive)));
         Ok(())
     }
 }

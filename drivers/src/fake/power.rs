@@ -17,7 +17,7 @@ impl FakePower {
     }
 
     fn switch(&self, node: &Node, power: PowerState) -> Result<(), InterfaceError> {
-        self.machines.tell(node, |machine| machine.power = power);
+        self.machines.update(node, |machine| machine.power = power);
         Ok(())
     }
 }

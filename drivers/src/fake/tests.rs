@@ -110,7 +110,7 @@ async fn k14_its_console_and_its_steps_of_bios_firmware_and_raid_are_there() {
 }
 
 #[tokio::test]
-async fn k15_it_tells_of_keys_that_clients_expect() {
+async fn k15_it_has_the_keys_that_clients_expect() {
     let (_folder, conductor) = started().await;
     let keys: Vec<_> = conductor.machines().properties(FAKE_HARDWARE).unwrap().into_keys().collect();
     assert_eq!(keys, ["B1", "B2"]);

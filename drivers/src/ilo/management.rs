@@ -1,6 +1,6 @@
 //! The management interface `ilo`.
 
-use super::words::{KEYS, as_redfish, of_ilo};
+use super::driver_info_keys::{KEYS, as_redfish, of_ilo};
 use crate::redfish::{Bmcs, Lasting, RedfishManagement};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{

@@ -2,11 +2,11 @@
 //!
 //! An iLO speaks Redfish. In what it differs from others stands in the table of
 //! [quirks](crate::redfish::quirks), where also nodes of the hardware type `redfish` find it; here the
-//! [`words`] of its nodes are turned into those of Redfish, and what is said of them is turned back.
+//! keys of `driver_info` are translated into those of Redfish, and errors are translated back.
 
+mod driver_info_keys;
 mod management;
 mod power;
-mod words;
 
 pub use management::IloManagement;
 pub use power::IloPower;

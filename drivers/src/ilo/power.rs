@@ -1,6 +1,6 @@
 //! The power interface `ilo`.
 
-use super::words::{KEYS, as_redfish, of_ilo};
+use super::driver_info_keys::{KEYS, as_redfish, of_ilo};
 use crate::redfish::{Bmcs, Lasting, RedfishPower};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{Interface, InterfaceError, PowerInterface, Properties};

@@ -1,12 +1,12 @@
-//! The BMCs of all nodes, each with its gate, and what is known of it: the cipher suite that it has, and whether it refused
+//! The BMCs of all nodes, each with its rate limiter, and what is known of it: the cipher suite that it has, and whether it refused
 //! a password.
 
 use super::connection::Connection;
 use super::error::IpmiError;
 use super::program::{self, Ended, Program};
 use super::sol::Reopening;
-use crate::bmc::pace::{Gate, Pace};
-use crate::refusals::{May, Pauses, Refusals};
+use crate::client::rate_limit::{RateLimit, RateLimiter};
+use crate::client::refusals::{May, Pauses, Refusals};
 use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::model::Node;
 use serde_json::Value;
@@ -36,7 +36,7 @@ pub struct IpmiSettings {
     /// Folder of files with secrets, for this conductor alone and while a program runs [default: the system's].
     pub runtime: Option<PathBuf>,
     /// How often each BMC is asked (`[ipmi]min_command_interval`).
-    pub pace: Pace,
+    pub rate_limit: RateLimit,
     /// Longest time for one command.
     pub command_timeout: Duration,
     /// How long a BMC is given a command again that failed (`[ipmi]command_retry_timeout`).
@@ -59,16 +59,16 @@ pub struct IpmiSettings {
 
 impl Default for IpmiSettings {
     fn default() -> Self {
-        let pace = Pace {
+        let rate_limit = RateLimit {
             interval: Duration::from_secs(5),
             burst: 2,
-            first_rest: Duration::from_secs(5),
-            longest_rest: Duration::from_secs(30),
+            first_backoff: Duration::from_secs(5),
+            longest_backoff: Duration::from_secs(30),
         };
         Self {
             program: "ipmitool".to_owned(),
             runtime: None,
-            pace,
+            rate_limit,
             command_timeout: Duration::from_secs(30),
             command_retry_timeout: Duration::from_secs(60),
             refusal_pause: Duration::from_secs(5),
@@ -90,7 +90,7 @@ pub struct Bmcs(Arc<Inner>);
 struct Inner {
     settings: IpmiSettings,
     program: Program,
-    gates: Mutex<HashMap<(String, u16), Arc<Gate>>>,
+    rate_limiters: Mutex<HashMap<(String, u16), Arc<RateLimiter>>>,
     known: Mutex<HashMap<Connection, Known>>,
 }
 
@@ -117,14 +117,14 @@ enum Repeats {
 pub(super) struct Bmc {
     bmcs: Bmcs,
     pub(super) connection: Connection,
-    gate: Arc<Gate>,
+    rate_limiter: Arc<RateLimiter>,
 }
 
 impl Bmcs {
     /// None is known yet.
     pub fn new(settings: IpmiSettings) -> Self {
         let program = Program::new(settings.program.clone(), settings.runtime.clone());
-        Self(Arc::new(Inner { settings, program, gates: Mutex::default(), known: Mutex::default() }))
+        Self(Arc::new(Inner { settings, program, rate_limiters: Mutex::default(), known: Mutex::default() }))
     }
 
     /// How they are asked.
@@ -139,13 +139,15 @@ impl Bmcs {
     /// [`InterfaceError::DriverInfo`].
     pub(super) fn bmc(&self, node: &Node) -> Result<Bmc, InterfaceError> {
         let connection = Connection::read(node)?;
-        let mut gates = self.0.gates.lock().unwrap_or_else(PoisonError::into_inner);
-        if gates.len() >= MOST {
-            gates.retain(|_, gate| Arc::strong_count(gate) > 1);
+        let mut rate_limiters = self.0.rate_limiters.lock().unwrap_or_else(PoisonError::into_inner);
+        if rate_limiters.len() >= MOST {
+            rate_limiters.retain(|_, rate_limiter| Arc::strong_count(rate_limiter) > 1);
         }
         let place = (connection.address.clone(), connection.port);
-        let gate = gates.entry(place).or_insert_with(|| Arc::new(Gate::new(self.0.settings.pace)));
-        Ok(Bmc { bmcs: self.clone(), gate: Arc::clone(gate), connection })
+        let rate_limiter = rate_limiters
+            .entry(place)
+            .or_insert_with(|| Arc::new(RateLimiter::new(self.0.settings.rate_limit)));
+        Ok(Bmc { bmcs: self.clone(), rate_limiter: Arc::clone(rate_limiter), connection })
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<Connection, Known>> {
@@ -268,7 +270,7 @@ impl Bmc {
 
     async fn attempt(&self, suite: Option<u8>, words: &[&str]) -> Result<Ended, IpmiError> {
         let settings = self.bmcs.settings();
-        let mut flight = self.gate.pass().await;
+        let mut permit = self.rate_limiter.acquire().await;
         // Somebody else may have been refused meanwhile.
         loop {
             let known = self.known();
@@ -278,13 +280,13 @@ impl Bmc {
                 May::Rest => return Err(self.credentials_error(known.reason, false)),
             }
         }
-        flight.ask().await;
+        permit.ask().await;
         let ended =
             program::run(&self.bmcs.0.program, &self.connection, suite, words, settings.command_timeout)
                 .await;
         match &ended {
-            Ok(Ended::Busy(_) | Ended::Unsent(_) | Ended::Badly(_)) => flight.failed(None),
-            Ok(_) | Err(_) => flight.answered(),
+            Ok(Ended::Busy(_) | Ended::Unsent(_) | Ended::Badly(_)) => permit.failed(None),
+            Ok(_) | Err(_) => permit.answered(),
         }
         ended
     }

@@ -1,6 +1,6 @@
 //! How a BMC is reached by IPMI, as `driver_info` of its node says (section 9.7), and the arguments of ipmitool for that.
 
-use crate::secret::Secret;
+use crate::client::secret::Secret;
 use farrier_conductor::interfaces::{InterfaceError, Properties};
 use farrier_conductor::model::{BootMode, Node};
 use serde_json::Value;

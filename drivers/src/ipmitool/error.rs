@@ -52,12 +52,12 @@ pub enum IpmiError {
         answer: String,
     },
     /// It has taken an order, and nothing has come of it.
-    #[error("BMC {bmc} was told {told}, and says {says} after {} s; look at the machine", .limit.as_secs())]
+    #[error("BMC {bmc} was told {order}, and says {says} after {} s; look at the machine", .limit.as_secs())]
     NotDone {
         /// Its address.
         bmc: String,
         /// The order.
-        told: String,
+        order: String,
         /// What it says now.
         says: String,
         /// How long it was waited for.

@@ -76,13 +76,13 @@ mod tests {
                     a | 11/24/2026 | 22:28:37 | OS Critical Stop #0x01 | Run-time critical stop | Asserted\n\
                     \n";
         let found = entries(list, Duration::seconds(36));
-        let told: Vec<_> = found
+        let read: Vec<_> = found
             .iter()
             .map(|entry| (entry.at.map(OffsetDateTime::unix_timestamp), entry.said.as_str()))
             .collect();
         let noon = 1_795_559_280; // 2026-11-24 22:28:00
         assert_eq!(
-            told,
+            read,
             [
                 (None, "System Event #0x01, OEM System boot event, Asserted"),
                 (None, "OEM record e0, 666172726965726c696e6b0000"),

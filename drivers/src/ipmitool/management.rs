@@ -32,7 +32,7 @@ const KEEP_FLAGS: &[&str] = &["raw", "0x00", "0x08", "0x03", "0x08"];
 
 /// The disk by UEFI, to BMCs of Supermicro (FAQ 25559), and how they tell of it.
 const SUPERMICRO_UEFI_DISK: u8 = 0x24;
-const SUPERMICRO_UEFI_DISK_TOLD: &str = "Force Boot from primary remote media";
+const SUPERMICRO_UEFI_DISK_SELECTOR: &str = "Force Boot from primary remote media";
 
 const READ_FLAGS: &[&str] = &["chassis", "bootparam", "get", "5"];
 
@@ -53,8 +53,8 @@ impl IpmiManagement {
 fn read_flags(said: &str) -> BootDeviceSetting {
     let selector = said.lines().find_map(|line| line.trim().strip_prefix("- Boot Device Selector : "));
     let device = selector.map(str::trim).and_then(|selector| match selector {
-        SUPERMICRO_UEFI_DISK_TOLD => Some(BootDevice::Disk),
-        _ => DEVICES.iter().find(|(.., told)| *told == selector).map(|(device, ..)| *device),
+        SUPERMICRO_UEFI_DISK_SELECTOR => Some(BootDevice::Disk),
+        _ => DEVICES.iter().find(|(.., order)| *order == selector).map(|(device, ..)| *device),
     });
     let says = |text: &str| said.contains(text);
     let persistent = match device {
@@ -144,9 +144,9 @@ impl ManagementInterface for IpmiManagement {
         match flags(&bmc).await {
             Ok(now) if now.device == Some(device) => Ok(()),
             Ok(BootDeviceSetting { device: Some(other), .. }) => {
-                let (told, says) = (format!("to start from {device}"), other.to_string());
+                let (order, says) = (format!("to start from {device}"), other.to_string());
                 let limit = std::time::Duration::ZERO;
-                let not_done = IpmiError::NotDone { bmc: bmc.connection.label(), told, says, limit };
+                let not_done = IpmiError::NotDone { bmc: bmc.connection.label(), order, says, limit };
                 Err(ordered.err().unwrap_or(not_done).into())
             }
             // Others take them and tell of none.

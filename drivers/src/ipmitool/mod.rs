@@ -1,6 +1,6 @@
 //! Machines whose BMCs speak IPMI, led by the program `ipmitool` (section 9.7).
 //!
-//! [`program`] runs it; [`bmcs`] sees to the pace of each BMC, asks one again that is busy, finds a cipher suite that it
+//! [`program`] runs it; [`bmcs`] keeps the rate limit of each BMC, asks one again that is busy, finds a cipher suite that it
 //! has, and leaves it alone when it has refused a password. [`power`], [`management`],
 //! [`console`] and [`vendor`] are the interfaces; an open console is a process of its own ([`sol`]), whose log is a
 //! [`ring`].

@@ -23,25 +23,25 @@ impl IpmiPower {
         Self { bmcs }
     }
 
-    /// Repeats a power order until the machine is on or off. The pace of its BMC is the pause between two readings; one that fails, and
+    /// Repeats a power order until the machine is on or off. The rate limit of its BMC is the pause between two readings; one that fails, and
     /// an order that is refused, decide nothing while there is time: what counts is what the machine says next.
     async fn drive(&self, node: &Node, wanted: PowerState) -> Result<(), InterfaceError> {
         let (bmc, settings) = (self.bmcs.bmc(node)?, self.bmcs.settings());
-        let (start, mut told, mut failure) = (Instant::now(), None::<Instant>, None);
+        let (start, mut ordered_at, mut failure) = (Instant::now(), None::<Instant>, None);
         loop {
             let state = state(&bmc).await;
             match &state {
                 Ok(state) if *state == wanted => return Ok(()),
-                Err(error) if error.is_final() || told.is_none() => return Ok(state.map(drop)?),
+                Err(error) if error.is_final() || ordered_at.is_none() => return Ok(state.map(drop)?),
                 _ => {}
             }
             if start.elapsed() >= settings.power_wait {
                 return Err(failure.unwrap_or_else(|| self.not_done(&bmc, wanted, state)).into());
             }
-            if told.is_none_or(|told| told.elapsed() >= settings.power_retry) {
+            if ordered_at.is_none_or(|at| at.elapsed() >= settings.power_retry) {
                 let order = if wanted == PowerState::On { "on" } else { "off" };
                 failure = bmc.run(&["power", order]).await.err();
-                told = Some(Instant::now());
+                ordered_at = Some(Instant::now());
             }
             if let Some(error) = failure.take_if(|error| error.is_final()) {
                 return Err(error.into());
@@ -53,7 +53,7 @@ impl IpmiPower {
         match state {
             Ok(state) => {
                 let (bmc, limit) = (bmc.connection.label(), self.bmcs.settings().power_wait);
-                IpmiError::NotDone { bmc, told: wanted.to_string(), says: state.to_string(), limit }
+                IpmiError::NotDone { bmc, order: wanted.to_string(), says: state.to_string(), limit }
             }
             Err(error) => error,
         }

@@ -253,8 +253,9 @@ fn text(bytes: &[u8]) -> String {
 /// What explains a failure, in one line.
 pub(super) fn reason(connection: &Connection, said: &[u8]) -> String {
     let said = connection.password.taken_out_of(&text(said));
-    let tells = |line: &&str| !line.is_empty() && !CHATTER.iter().any(|word| line.contains(word));
-    let lines: Vec<_> = said.lines().map(|line| line.trim().trim_start_matches("> ")).filter(tells).collect();
+    let is_relevant = |line: &&str| !line.is_empty() && !CHATTER.iter().any(|word| line.contains(word));
+    let lines: Vec<_> =
+        said.lines().map(|line| line.trim().trim_start_matches("> ")).filter(is_relevant).collect();
     let line = lines.join("; ");
     match line.is_empty() {
         true => "ipmitool says no more".to_owned(),
@@ -265,7 +266,7 @@ pub(super) fn reason(connection: &Connection, said: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secret::Secret;
+    use crate::client::secret::Secret;
     use farrier_conductor::model::clock::{Clock, SystemClock};
     use farrier_conductor::model::{NewNode, Node};
     use serde_json::json;
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_apart_and_told_without_the_password() {
+    fn failures_are_distinguished_and_reported_without_the_password() {
         for (stderr, expected) in [
             (
                 "Loading IANA PEN Registry...\n> RAKP 2 HMAC is invalid\nError: Unable to establish\n",

@@ -62,10 +62,10 @@ mod tests {
     fn a_log_never_grows_beyond_its_bound_and_is_nobody_elses() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/console.log");
-        for round in 0..2 {
+        for pass in 0..2 {
             let mut ring = Ring::open(path.clone(), 100).unwrap();
             for line in 0..100 {
-                ring.write(format!("line {round}{line:03}\n").as_bytes()).unwrap();
+                ring.write(format!("line {pass}{line:03}\n").as_bytes()).unwrap();
             }
         }
         let (now, before) = (fs::read_to_string(&path).unwrap(), fs::read_to_string(old(&path)).unwrap());

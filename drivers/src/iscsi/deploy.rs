@@ -64,7 +64,7 @@ impl IscsiDeploy {
         let export = DiskExport::anew(&agent_url, portal_port(&task.node)?, task.node.uuid)?;
         let unit = LogicalUnit::of(&export)?;
         let disks = disks(task).await?;
-        // Noted before it is done: whoever goes on closes it.
+        // Recorded before it is done: the conductor that takes over closes it.
         note(task, EXPORT, Some(json!(export.target))).await?;
         let access = if job.keeps_table() { Access::Write } else { Access::WriteWiped };
         if let Err(error) = export.start(task, access).await {

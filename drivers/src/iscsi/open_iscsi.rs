@@ -247,14 +247,14 @@ mod tests {
 
     #[test]
     fn f60_a_login_that_fails_or_is_not_wanted_any_more_leaves_neither_session_nor_record() {
-        for (login, told) in [("echo no route >&2; exit 8", "no route"), ("exit 0", "not wanted")] {
+        for (login, expected) in [("echo no route >&2; exit 8", "no route"), ("exit 0", "not wanted")] {
             let (folder, unit) = (folder(), unit());
             let initiator = initiator(folder.path(), &unit, login);
             // Nobody wants it once there is a session.
             let session = folder.path().join("sys/class/iscsi_session/session1/targetname");
             let is_cancelled = || login == "exit 0" && fs::read(&session).is_ok_and(|text| !text.is_empty());
             let error = initiator.log_in(&unit, &[], &is_cancelled).unwrap_err().to_string();
-            assert!(error.contains(told) && !error.contains(&unit.chap.secret), "{error}");
+            assert!(error.contains(expected) && !error.contains(&unit.chap.secret), "{error}");
             let calls = fs::read_to_string(folder.path().join("calls")).unwrap();
             assert!(calls.contains("--logout") && calls.trim_end().ends_with("--op delete"), "{calls}");
             for hidden in [&unit.chap.secret, &unit.chap.user, &unit.initiator.to_string()] {
@@ -285,12 +285,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_on_one_line() {
+    fn what_is_missing_is_reported_on_one_line() {
         let (folder, unit) = (folder(), unit());
         let mut initiator = initiator(folder.path(), &unit, "exit 0");
         let error = initiator.require().unwrap_err().to_string();
-        let told = if nix::unistd::geteuid().is_root() { "load the module iscsi_tcp" } else { "needs root" };
-        assert!(error.contains(told), "{error}");
+        let expected =
+            if nix::unistd::geteuid().is_root() { "load the module iscsi_tcp" } else { "needs root" };
+        assert!(error.contains(expected), "{error}");
         initiator.program.path = "/nonexistent/iscsiadm".into();
         let error = initiator.require().unwrap_err().to_string();
         assert!(error.ends_with("install open-iscsi") && !error.contains('\n'), "{error}");

@@ -166,13 +166,13 @@ mod tests {
     fn a_program_that_does_not_end_is_not_waited_for_and_a_missing_one_is_named_with_its_package() {
         let folder = private_folder().unwrap();
         let sleep = Program { path: "/bin/sleep".into(), packages: "coreutils" };
-        for (number, limit, is_cancelled, told) in
+        for (number, limit, is_cancelled, expected) in
             [(1, Duration::ZERO, false, "did not end within 0 s"), (2, Duration::MAX / 4, true, "not wanted")]
         {
             let file = folder.path().join(number.to_string());
             let mut running = sleep.start(&["600".to_owned()], &[], file).unwrap();
             let error = running.wait(limit, &|| is_cancelled).unwrap_err();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(expected), "{error}");
             assert_eq!(running.said(), "sleep says nothing");
         }
         let missing = Program { path: "/nonexistent/initiator".into(), packages: "a and b" };

@@ -74,15 +74,17 @@ impl Inquiry {
 pub(super) fn matching<'a>(
     unit: &LogicalUnit,
     disks: &'a [Disk],
-    told: &str,
+    serial_number: &str,
 ) -> Result<Vec<&'a Disk>, IscsiError> {
-    let is_it = |disk: &&Disk| is_told(&unit.target, disk.serial.as_deref().unwrap_or_default(), told);
+    let is_it =
+        |disk: &&Disk| is_told(&unit.target, disk.serial.as_deref().unwrap_or_default(), serial_number);
     let found: Vec<_> = disks.iter().filter(is_it).collect();
     match found.is_empty() {
         false => Ok(found),
         true => {
             let name = unit.target.to_string();
-            let reason = format!("its serial number is {told:?}, as no disk of the machine's inventory has");
+            let reason =
+                format!("its serial number is {serial_number:?}, as no disk of the machine's inventory has");
             Err(farrier_disk::Error::Remote { name, reason }.into())
         }
     }
@@ -105,7 +107,7 @@ mod tests {
             || LogicalUnit::of(&DiskExport::anew("https://h:9999", 3260, Uuid::nil()).unwrap()).unwrap();
         let (this, other) = (unit(), unit());
         let disks = [disk(Some("A")), disk(Some("B")), disk(None), disk(Some("B"))];
-        for (told, count) in [
+        for (serial_number, count) in [
             (serial(&this.target, "A"), 1),
             // As tgtd has it.
             (serial(&this.target, "A")[..24].to_owned(), 1),
@@ -118,8 +120,8 @@ mod tests {
             ("A".to_owned(), 0),
             (String::new(), 0),
         ] {
-            let found = matching(&this, &disks, &told);
-            assert_eq!(found.as_ref().map_or(0, Vec::len), count, "{told}");
+            let found = matching(&this, &disks, &serial_number);
+            assert_eq!(found.as_ref().map_or(0, Vec::len), count, "{serial_number}");
             if let Err(error) = found {
                 assert!(error.to_string().contains("nothing was written"), "{error}");
             }

@@ -204,17 +204,17 @@ mod tests {
         }
         let unknown = programs("/bin/yes", "/bin/false").log_in(&unit, slice::from_ref(&disk), &|| false);
         let mut errors = vec![(unknown.unwrap_err(), "false says nothing")];
-        for (qemu, is_cancelled, told) in
+        for (qemu, is_cancelled, expected) in
             [("/bin/false", false, "false says nothing"), ("/bin/yes", true, "not wanted")]
         {
             let initiator = programs(qemu, "/bin/false");
             let connected = initiator.connect(&unit, &[&disk], private_folder().unwrap(), &|| is_cancelled);
-            errors.push((connected.unwrap_err(), told));
+            errors.push((connected.unwrap_err(), expected));
         }
-        for (error, told) in errors {
+        for (error, expected) in errors {
             assert!(matches!(error, IscsiError::Login { .. }), "{error}");
             let text = error.to_string();
-            assert!(text.contains(told) && !text.contains(&unit.chap.secret), "{text}");
+            assert!(text.contains(expected) && !text.contains(&unit.chap.secret), "{text}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The management interface `manual`: the boot device is part of the order to power the machine on.
 
-use super::desk::Desk;
+use super::pending_actions::PendingActions;
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{BootDeviceSetting, Interface, InterfaceError, ManagementInterface};
 use farrier_conductor::model::{BootDevice, Node};
@@ -8,13 +8,13 @@ use farrier_conductor::model::{BootDevice, Node};
 /// Has operators choose what machines start from.
 #[derive(Debug)]
 pub(super) struct ManualManagement {
-    desk: Desk,
+    pending_actions: PendingActions,
 }
 
 impl ManualManagement {
-    /// Adds manual actions to this desk.
-    pub(super) fn new(desk: Desk) -> Self {
-        Self { desk }
+    /// Adds to these pending actions.
+    pub(super) fn new(pending_actions: PendingActions) -> Self {
+        Self { pending_actions }
     }
 }
 
@@ -32,11 +32,11 @@ impl ManagementInterface for ManualManagement {
         device: BootDevice,
         persistent: bool,
     ) -> Result<(), InterfaceError> {
-        Ok(self.desk.change(node, |note| note.device = Some((device, persistent)))?)
+        Ok(self.pending_actions.change(node, |action| action.device = Some((device, persistent)))?)
     }
 
     async fn get_boot_device(&self, node: &Node) -> Result<BootDeviceSetting, InterfaceError> {
-        Ok(match self.desk.note(node.uuid).device {
+        Ok(match self.pending_actions.of(node.uuid).device {
             Some((device, persistent)) => {
                 BootDeviceSetting { device: Some(device), persistent: Some(persistent) }
             }

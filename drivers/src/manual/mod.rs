@@ -1,18 +1,18 @@
 //! Machines that only an operator in front of them can switch.
 //!
-//! What an operation wants of such a machine is written on a [desk] for its operator, and `farrier explain` shows it. That the
-//! machine follows is proven by its agent, which calls; what happens where no agent runs, the operator tells, by the same
-//! requests that order the power of other machines.
+//! What an operation wants of such a machine is a [pending action](pending_actions) of its operator, which
+//! `farrier explain` shows. The heartbeat of the agent proves that the machine was switched; where no agent runs, the
+//! operator reports it by the same requests that order the power of other machines.
 
-mod desk;
 mod management;
+mod pending_actions;
 mod power;
 
 use crate::agent_power::{self, AgentPower};
-use desk::Desk;
 use farrier_conductor::interfaces::Agents;
 use farrier_conductor::{Drivers, HardwareType};
 use management::ManualManagement;
+use pending_actions::PendingActions;
 use power::ManualPower;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,11 +35,11 @@ pub fn with_manual(
     state_dir: &Path,
     boot: &[&'static str],
 ) -> Drivers {
-    let desk = Desk::below(state_dir);
+    let pending_actions = PendingActions::below(state_dir);
     let drivers = drivers
-        .power(MANUAL, ManualPower::new(desk.clone()))
+        .power(MANUAL, ManualPower::new(pending_actions.clone()))
         .power(agent_power::NAME, AgentPower::new(agents))
-        .management(MANUAL, ManualManagement::new(desk));
+        .management(MANUAL, ManualManagement::new(pending_actions));
     HARDWARE_TYPES.into_iter().fold(drivers, |drivers, name| {
         let manual = HardwareType::new(name).power([MANUAL, agent_power::NAME]).management([MANUAL, "noop"]);
         let manual = manual.boot(boot.iter().copied()).deploy(DEPLOY);

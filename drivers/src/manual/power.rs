@@ -1,7 +1,7 @@
 //! The power interface `manual`: orders are for an operator, and count as carried out at once. Where they were not,
 //! no agent calls, and the deadline of the operation decides.
 
-use super::desk::Desk;
+use super::pending_actions::PendingActions;
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{HandWork, Interface, InterfaceError, PowerInterface};
 use farrier_conductor::model::{Activity, Node, PowerState};
@@ -17,19 +17,19 @@ struct NotKnown(String);
 /// Has operators switch machines.
 #[derive(Debug)]
 pub(super) struct ManualPower {
-    desk: Desk,
+    pending_actions: PendingActions,
 }
 
 impl ManualPower {
-    /// Adds manual actions to this desk.
-    pub(super) fn new(desk: Desk) -> Self {
-        Self { desk }
+    /// Adds to these pending actions.
+    pub(super) fn new(pending_actions: PendingActions) -> Self {
+        Self { pending_actions }
     }
 
     /// For a node at rest the order reports the action of the operator.
     fn take(&self, node: &Node, power: PowerState) -> Result<(), InterfaceError> {
-        let is_told = node.provision_state.activity() == Activity::Rest;
-        Ok(self.desk.change(node, |note| note.power = (!is_told).then_some(power))?)
+        let is_report = node.provision_state.activity() == Activity::Rest;
+        Ok(self.pending_actions.change(node, |action| action.power = (!is_report).then_some(power))?)
     }
 }
 
@@ -39,8 +39,8 @@ impl Interface for ManualPower {}
 impl PowerInterface for ManualPower {
     async fn power_state(&self, node: &Node) -> Result<PowerState, InterfaceError> {
         let is_at_rest = node.provision_state.activity() == Activity::Rest;
-        match self.desk.note(node.uuid).told().filter(|_| is_at_rest) {
-            Some(told) => Err(InterfaceError::driver(NotKnown(told))),
+        match self.pending_actions.of(node.uuid).instruction().filter(|_| is_at_rest) {
+            Some(instruction) => Err(InterfaceError::driver(NotKnown(instruction))),
             None => Ok(node.power_state.unwrap_or(PowerState::Off)),
         }
     }
@@ -66,10 +66,10 @@ impl PowerInterface for ManualPower {
     }
 
     fn hand_work(&self, node: &Node) -> Option<HandWork> {
-        self.desk.hand_work(node.uuid)
+        self.pending_actions.hand_work(node.uuid)
     }
 
     async fn forget(&self, node: &Node) -> Result<(), InterfaceError> {
-        Ok(self.desk.forget(node.uuid)?)
+        Ok(self.pending_actions.forget(node.uuid)?)
     }
 }

@@ -4,8 +4,8 @@ use farrier_conductor::model::clock::{Clock, SystemClock};
 use farrier_conductor::model::{BootDevice, NewNode, Node, PowerState, ProvisionState};
 
 fn interfaces(state_dir: &Path) -> (ManualPower, ManualManagement) {
-    let desk = Desk::below(state_dir);
-    (ManualPower::new(desk.clone()), ManualManagement::new(desk))
+    let pending_actions = PendingActions::below(state_dir);
+    (ManualPower::new(pending_actions.clone()), ManualManagement::new(pending_actions))
 }
 
 #[tokio::test]

@@ -48,26 +48,26 @@ pub fn of(method: Method, node: &Node, servers: &Servers) -> Result<Vec<DhcpOpti
     // IPv4 has its TFTP server elsewhere.
     let first4 = if method.is_http() { first.clone() } else { file };
     let mut options = Vec::new();
-    let mut tell = |ip_version, name: &str, value: &str| {
+    let mut push = |ip_version, name: &str, value: &str| {
         options.push(DhcpOption { name: name.to_owned(), value: value.to_owned(), ip_version });
     };
     match method.is_ipxe() {
         true => {
-            tell(4, &format!("tag:!ipxe,{BOOT_FILE}"), &first4);
-            tell(4, &format!("tag:ipxe,{BOOT_FILE}"), &script);
-            tell(6, &format!("tag:!ipxe6,{BOOT_FILE_URL}"), &first);
-            tell(6, &format!("tag:ipxe6,{BOOT_FILE_URL}"), &script);
+            push(4, &format!("tag:!ipxe,{BOOT_FILE}"), &first4);
+            push(4, &format!("tag:ipxe,{BOOT_FILE}"), &script);
+            push(6, &format!("tag:!ipxe6,{BOOT_FILE_URL}"), &first);
+            push(6, &format!("tag:ipxe6,{BOOT_FILE_URL}"), &script);
         }
         false => {
-            tell(4, BOOT_FILE, &first4);
-            tell(6, BOOT_FILE_URL, &first);
+            push(4, BOOT_FILE, &first4);
+            push(6, BOOT_FILE_URL, &first);
         }
     }
     match (method.is_http(), tftp) {
-        (true, _) => tell(4, VENDOR_CLASS, "HTTPClient"),
+        (true, _) => push(4, VENDOR_CLASS, "HTTPClient"),
         (false, IpAddr::V4(address)) => {
             for name in [TFTP_SERVER_NAME, TFTP_SERVER_ADDRESS, SERVER_ADDRESS] {
-                tell(4, name, &address.to_string());
+                push(4, name, &address.to_string());
             }
         }
         (false, IpAddr::V6(_)) => {}
@@ -83,14 +83,14 @@ mod tests {
     use farrier_conductor::model::NewNode;
     use farrier_conductor::model::clock::{Clock, SystemClock};
 
-    fn told(method: Method, servers: &Servers) -> Result<Vec<(u8, String, String)>, String> {
+    fn sent(method: Method, servers: &Servers) -> Result<Vec<(u8, String, String)>, String> {
         let node = Node::enrol(NewNode::default(), SystemClock.now());
         let options = of(method, &node, servers).map_err(|error| error.to_string())?;
         Ok(options.into_iter().map(|option| (option.ip_version, option.name, option.value)).collect())
     }
 
     #[test]
-    fn firmware_is_told_where_its_loader_is() {
+    fn firmware_gets_the_place_of_its_loader() {
         let http_url = "http://192.0.2.5:6385".to_owned();
         let servers = |tftp: &str| Servers {
             tftp: tftp.parse().unwrap(),
@@ -103,7 +103,7 @@ mod tests {
         };
         let v4 = servers("192.0.2.5");
         assert_eq!(
-            told(Method::Pxe, &v4).unwrap(),
+            sent(Method::Pxe, &v4).unwrap(),
             expect(&[
                 (4, "67", "bootx64.efi"),
                 (6, "59", "tftp://192.0.2.5/bootx64.efi"),
@@ -113,7 +113,7 @@ mod tests {
             ])
         );
         assert_eq!(
-            told(Method::HttpIpxe, &v4).unwrap(),
+            sent(Method::HttpIpxe, &v4).unwrap(),
             expect(&[
                 (4, "tag:!ipxe,67", "http://192.0.2.5:6385/snponly.efi"),
                 (4, "tag:ipxe,67", "http://192.0.2.5:6385/boot.ipxe"),
@@ -122,7 +122,7 @@ mod tests {
                 (4, "60", "HTTPClient"),
             ])
         );
-        let v6 = told(Method::Ipxe, &servers("2001:db8::5")).unwrap();
+        let v6 = sent(Method::Ipxe, &servers("2001:db8::5")).unwrap();
         assert!(
             v6.contains(&(6, "tag:!ipxe6,59".into(), "tftp://[2001:db8::5]/snponly.efi".into())),
             "{v6:?}"
@@ -137,6 +137,6 @@ mod tests {
             http_url: format!("http://{}.example", "a".repeat(60)),
             names: BootFileNames::default(),
         };
-        assert!(told(Method::Http, &servers).unwrap_err().contains("more than 64 characters"));
+        assert!(sent(Method::Http, &servers).unwrap_err().contains("more than 64 characters"));
     }
 }

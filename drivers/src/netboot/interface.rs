@@ -6,14 +6,14 @@
 //! token, because every host on the network could read it.
 
 use super::boot_roots::BootRoots;
+use super::boot_roots::tree::Tree;
 use super::dhcp_options::{self, Servers};
 use super::images::{self, Image};
 use super::loaders::Loaders;
 use super::method::Method;
 use super::names::{Dialect, Item, Name, Whose};
-use super::render::Renderer;
+use super::scripts::render::Renderer;
 use super::target::{Defaults, Target};
-use super::tree::Tree;
 use crate::cpu_arch;
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
@@ -73,7 +73,7 @@ pub fn file(
         // A card that is not enabled for PXE has no file (F58).
         Whose::Card(card) => node.ports.iter().any(|port| port.address == *card && port.pxe_enabled),
         Whose::Node(uuid) => node.uuid == *uuid,
-        // Whoever knows the addresses has found the node by it.
+        // A client that knows the addresses has found the node by it.
         Whose::Address(_) => true,
     };
     let Some(target) = Target::of(node, &netboot.defaults)?.filter(|_| is_of_node) else { return Ok(None) };

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_grub_that_cannot_ask_by_http_is_told_with_the_way_to_another() {
+    fn a_grub_that_cannot_ask_by_http_is_refused_with_the_way_to_another() {
         let folder = tempfile::tempdir().unwrap();
         let loaders = |name: &str, content: Option<&[u8]>| {
             let file = folder.path().join(name);

@@ -8,17 +8,16 @@
 //! - [`target`]: the boot target of a machine, and [`images`]: its files, as the record names them.
 //! - [`render`]: the configurations of boot loaders; [`templates`]: their form, and how an operator replaces it.
 //! - [`interface`]: the boot interfaces, and the function; [`method`]: how they differ.
-//! - [`root_script`]: what every machine is sent to first, which finds its own.
+//! - [`root_script`](scripts::root_script): what every machine is sent to first, which finds its own.
 //! - [`by_arch`]: settings that differ by architecture and [`boot_mode`].
 //! - [`boot_file_names`]: the boot loader of each firmware; [`loaders`]: those of the distribution;
 //!   [`dhcp_options`]: the DHCP options for it.
 //! - [`tftp`]: how most of them are loaded.
-//! - [`tree`]: all files of a machine at once, for servers that are not ours; [`boot_root`]: a folder of such a server, and
+//! - [`tree`](boot_roots::tree): all files of a machine at once, for servers that are not ours; [`boot_root`](boot_roots::boot_root): a folder of such a server, and
 //!   [`boot_roots`]: which server is for which boot interface.
 
 pub mod boot_file_names;
 pub mod boot_mode;
-pub mod boot_root;
 pub mod boot_roots;
 pub mod by_arch;
 pub mod dhcp_options;
@@ -27,12 +26,9 @@ pub mod interface;
 pub mod loaders;
 pub mod method;
 pub mod names;
-pub mod render;
-pub mod root_script;
+pub mod scripts;
 pub mod target;
-pub mod templates;
 pub mod tftp;
-pub mod tree;
 
 #[cfg(test)]
 mod fixtures;

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn f59_kernels_of_each_architecture_are_told_their_serial_port() {
+    fn f59_kernels_of_each_architecture_get_their_serial_port() {
         let of = |architecture: Option<&str>, append: Option<&str>| {
             let mut node = booting(&images(&json!({"kernel_append_params": append})), "x=1");
             node.properties.insert("cpu_arch".into(), json!(architecture));

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_told_so_or_not_answered() {
+    fn what_is_no_request_is_refused_or_not_answered() {
         use NoRequest::{Refused, Stray};
         for (packet, expected) in [
             (vec![], Stray),

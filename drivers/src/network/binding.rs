@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_is_told_by_its_cable_and_smart_ones_by_their_host() {
+    fn a_card_is_named_by_its_cable_and_smart_ones_by_their_host() {
         let node = Node::enrol(NewNode::default(), SystemClock.now());
         let link = json!({"switch_id": "0a:1b", "port_id": "Ethernet1"});
         let smart = json!({"hostname": "nic7", "port_id": "rep0-0"});
@@ -98,27 +98,27 @@ mod tests {
             (json!({"local_link_connection": smart, "is_smartnic": true}), "nic7".to_owned(), "smart-nic"),
         ] {
             let card = port(&own);
-            let told = fields(&node, &Slot::card(&card));
-            assert_eq!(told["binding:host_id"], host);
-            assert_eq!(told["binding:vnic_type"], vnic_type);
+            let sent = fields(&node, &Slot::card(&card));
+            assert_eq!(sent["binding:host_id"], host);
+            assert_eq!(sent["binding:vnic_type"], vnic_type);
             assert_eq!(
-                told["binding:profile"]["local_link_information"],
+                sent["binding:profile"]["local_link_information"],
                 json!([own["local_link_connection"]])
             );
-            assert_eq!(told["extra_dhcp_opts"], Value::Null);
+            assert_eq!(sent["extra_dhcp_opts"], Value::Null);
         }
         let card = port(&json!({"extra": {"client-id": "ff:00"}}));
-        let told = fields(&node, &Slot::card(&card));
-        assert_eq!(told["binding:profile"], json!({"local_link_information": []}));
-        assert_eq!(told["extra_dhcp_opts"], json!([{"opt_name": "61", "opt_value": "ff:00"}]));
+        let sent = fields(&node, &Slot::card(&card));
+        assert_eq!(sent["binding:profile"], json!({"local_link_information": []}));
+        assert_eq!(sent["extra_dhcp_opts"], json!([{"opt_name": "61", "opt_value": "ff:00"}]));
     }
 
     #[test]
-    fn c19_the_physical_network_is_told() {
+    fn c19_the_physical_network_is_sent() {
         let mut node = Node::enrol(NewNode::default(), SystemClock.now());
         let card = port(&json!({"physical_network": "rack1"}));
-        let told = fields(&node, &Slot::card(&card))["binding:profile"].clone();
-        assert_eq!(told, json!({"local_link_information": [], "physical_network": "rack1"}));
+        let sent = fields(&node, &Slot::card(&card))["binding:profile"].clone();
+        assert_eq!(sent, json!({"local_link_information": [], "physical_network": "rack1"}));
         let group = json!({
             "uuid": "00000000-0000-4000-8000-000000000009", "kind": "port group", "name": "bond0",
             "created_at": "2026-11-25T00:00:00Z", "mode": "802.3ad",
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_told_by_all_of_its_cables_and_how_they_are_one() {
+    fn a_group_is_named_by_all_of_its_cables_and_how_they_are_one() {
         let mut node = Node::enrol(NewNode::default(), SystemClock.now());
         let group = json!({
             "uuid": "00000000-0000-4000-8000-000000000009", "kind": "port group", "name": "bond0",
@@ -145,14 +145,14 @@ mod tests {
         }
         let slots = Slot::all(&node);
         assert_eq!(slots.len(), 1);
-        let told = json!({
+        let sent = json!({
             "local_link_information": links,
             "local_group_information": {
                 "id": group["uuid"], "name": "bond0", "bond_mode": "802.3ad",
                 "bond_properties": {"bond_miimon": 100, "bond_xmit_hash_policy": "layer3+4"},
             },
         });
-        assert_eq!(fields(&node, &slots[0])["binding:profile"], told);
+        assert_eq!(fields(&node, &slots[0])["binding:profile"], sent);
     }
 
     #[test]

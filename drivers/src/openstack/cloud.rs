@@ -3,7 +3,7 @@
 
 use super::error::OpenStackError;
 use super::keystone::{Identity, Login};
-use crate::secret::Secret;
+use crate::client::secret::Secret;
 use reqwest::Url;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -246,11 +246,11 @@ mod tests {
             assert!(!format!("{cloud:?}").contains("oats"), "{cloud:?}");
             let (login, region, interface) = keystone(cloud);
             assert_eq!((region.as_deref(), interface.as_str()), (Some("r1"), "public"));
-            let told = login.identity.request();
-            assert_eq!(told["auth"]["identity"]["password"]["user"]["name"], user["name"]);
-            assert_eq!(told["auth"]["identity"]["password"]["user"]["domain"], user["domain"]);
-            assert_eq!(told["auth"]["identity"]["password"]["user"]["password"], "oats and hay");
-            assert_eq!(told["auth"]["scope"], scope);
+            let request = login.identity.request();
+            assert_eq!(request["auth"]["identity"]["password"]["user"]["name"], user["name"]);
+            assert_eq!(request["auth"]["identity"]["password"]["user"]["domain"], user["domain"]);
+            assert_eq!(request["auth"]["identity"]["password"]["user"]["password"], "oats and hay");
+            assert_eq!(request["auth"]["scope"], scope);
         }
     }
 
@@ -262,16 +262,16 @@ mod tests {
         assert_eq!(cloud.trust, Trust::Anybody);
         let (login, _, interface) = keystone(cloud);
         assert_eq!(interface, "internal");
-        let told = login.identity.request();
+        let request = login.identity.request();
         assert_eq!(
-            told,
+            request,
             json!({"auth": {"identity": {"methods": ["application_credential"],
                 "application_credential": {"id": "a1", "secret": "oats"}}}})
         );
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_named_and_no_secret_is_told() {
+    fn what_is_missing_or_wrong_is_named_and_no_secret_is_shown() {
         let credential = |rest: &str| {
             format!(
                 "clouds: {{c: {{auth_type: v3applicationcredential, auth: {{auth_url: 'http://k', {rest}}}}}}}"

@@ -4,9 +4,9 @@
 use super::cloud::Trust;
 use super::error::OpenStackError;
 use super::settings::OpenStackSettings;
-use crate::packed::{self, Broken};
-use crate::secret::Secret;
-use crate::unanswered::chain;
+use crate::client::error_chain::chain;
+use crate::client::gzip::{self, Broken};
+use crate::client::secret::Secret;
 use farrier_conductor::untrusted::json as foreign_json;
 use farrier_protocol::json::{self, JsonError, Limits};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
@@ -86,7 +86,7 @@ impl Http {
     pub(super) fn new(trust: &Trust, settings: &OpenStackSettings) -> Result<Self, OpenStackError> {
         let headers = HeaderMap::from_iter([
             (ACCEPT, HeaderValue::from_static("application/json")),
-            (ACCEPT_ENCODING, HeaderValue::from_static(packed::ACCEPTED)),
+            (ACCEPT_ENCODING, HeaderValue::from_static(gzip::ACCEPTED)),
         ]);
         let client = Client::builder()
             .default_headers(headers)
@@ -144,7 +144,7 @@ async fn read(mut response: Response, ask: &Ask<'_>) -> Result<Reply, OpenStackE
         }
         bytes.extend_from_slice(&chunk);
     }
-    let bytes = packed::unpack(bytes, MOST_BYTES).map_err(|broken| match broken {
+    let bytes = gzip::unpack(bytes, MOST_BYTES).map_err(|broken| match broken {
         Broken::TooLong => too_long(),
         Broken::Unusable(error) => nonsense(ask, &format!("what cannot be unpacked ({error})")),
     })?;

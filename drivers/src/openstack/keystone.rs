@@ -2,7 +2,7 @@
 
 use super::error::OpenStackError;
 use super::exchange::{Ask, Reply, nonsense};
-use crate::secret::Secret;
+use crate::client::secret::Secret;
 use reqwest::{Method, Url};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -109,12 +109,12 @@ impl Granted {
     /// [`OpenStackError::Nonsense`].
     pub(super) fn read(reply: &Reply, ask: &Ask<'_>) -> Result<Self, OpenStackError> {
         let token = reply.token().ok_or_else(|| nonsense(ask, "no X-Subject-Token"))?;
-        let told = &reply.body["token"];
-        let at = |key: &str| OffsetDateTime::parse(told[key].as_str()?, &Rfc3339).ok();
+        let body = &reply.body["token"];
+        let at = |key: &str| OffsetDateTime::parse(body[key].as_str()?, &Rfc3339).ok();
         let life = at("expires_at").zip(at("issued_at")).map(|(end, begin)| end - begin);
         let life = life.and_then(|life| Duration::try_from(life).ok());
         let life = life.ok_or_else(|| nonsense(ask, "a token without issued_at and expires_at"))?;
-        let services = told["catalog"].as_array().into_iter().flatten();
+        let services = body["catalog"].as_array().into_iter().flatten();
         let endpoints = services.flat_map(|service| {
             let kind = service["type"].as_str().unwrap_or_default();
             service["endpoints"].as_array().into_iter().flatten().filter_map(|endpoint| {

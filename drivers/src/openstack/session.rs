@@ -2,15 +2,15 @@
 //!
 //! One wrong answer decides nothing: what may be asked twice is asked again where a service is out of service, does not answer, or
 //! answers nonsense; what is not there is missing twice; and a refusal of the credentials [counts when it came
-//! again](crate::refusals).
+//! again](crate::client::refusals).
 
 use super::cloud::{Access, Cloud};
 use super::error::OpenStackError;
 use super::exchange::{Ask, Http, Reply};
 use super::keystone::{Granted, Login};
 use super::settings::OpenStackSettings;
-use crate::refusals::{May, Pauses, Refusals};
-use crate::secret::Secret;
+use crate::client::refusals::{May, Pauses, Refusals};
+use crate::client::secret::Secret;
 use rand::Rng;
 use reqwest::{Method, StatusCode, Url};
 use serde_json::Value;
@@ -42,7 +42,7 @@ pub(super) struct Session {
     http: Http,
     standing: Mutex<Standing>,
     /// One renews the token at a time.
-    turns: Semaphore,
+    renewal: Semaphore,
 }
 
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ impl Session {
     /// [`OpenStackError::CaFile`].
     pub(super) fn new(cloud: Cloud, settings: OpenStackSettings) -> Result<Self, OpenStackError> {
         let http = Http::new(&cloud.trust, &settings)?;
-        Ok(Self { cloud, settings, http, standing: Mutex::default(), turns: Semaphore::new(1) })
+        Ok(Self { cloud, settings, http, standing: Mutex::default(), renewal: Semaphore::new(1) })
     }
 
     /// Asks Neutron for something, and once more with a new token where it knows the old one no more.
@@ -157,7 +157,7 @@ impl Session {
             return Ok(granted);
         }
         // It is never closed, so that there always is a permit.
-        let _turn = self.turns.acquire().await.ok();
+        let _permit = self.renewal.acquire().await.ok();
         // Somebody may have renewed it meanwhile.
         if let Some(granted) = self.known(stale) {
             return Ok(granted);

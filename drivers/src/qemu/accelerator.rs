@@ -62,18 +62,18 @@ impl FromStr for Accelerator {
 /// The best accelerator of this host for each firmware, tried once and remembered until the host boots again.
 #[derive(Debug)]
 pub(super) struct AcceleratorProbe {
-    memory: PathBuf,
+    cache: PathBuf,
     device: PathBuf,
-    patience: Duration,
+    timeout: Duration,
     bios: OnceCell<Accelerator>,
     uefi: OnceCell<Accelerator>,
 }
 
 impl AcceleratorProbe {
-    /// A probe that remembers its findings in the folder `memory`.
-    pub(super) fn new(memory: PathBuf) -> Self {
+    /// A probe that remembers its findings in the folder `cache`.
+    pub(super) fn new(cache: PathBuf) -> Self {
         let (bios, uefi) = Default::default();
-        Self { memory, device: KVM.into(), patience: PATIENCE, bios, uefi }
+        Self { cache, device: KVM.into(), timeout: PATIENCE, bios, uefi }
     }
 
     /// KVM when the node's ramdisk reaches its user space on it under the node's firmware, else the emulator.
@@ -85,21 +85,21 @@ impl AcceleratorProbe {
             Firmware::Bios => (&self.bios, "bios"),
             Firmware::Uefi(_) => (&self.uefi, "uefi"),
         };
-        let memory = self.memory.join(format!("accelerator-{kind}"));
-        *known.get_or_init(|| self.remembered_or_tried(description, settings, &memory)).await
+        let cache = self.cache.join(format!("accelerator-{kind}"));
+        *known.get_or_init(|| self.cached_or_tried(description, settings, &cache)).await
     }
 
-    async fn remembered_or_tried(
+    async fn cached_or_tried(
         &self,
         description: &Description,
         settings: &QemuSettings,
-        memory: &Path,
+        cache: &Path,
     ) -> Accelerator {
         let boot = std::fs::read_to_string(BOOT_ID).unwrap_or_default();
-        if let Some(known) = recall(memory, boot.trim()) {
+        if let Some(known) = read_cache(cache, boot.trim()) {
             return known;
         }
-        let folder = memory.with_extension(format!("{}.probe", std::process::id()));
+        let folder = cache.with_extension(format!("{}.probe", std::process::id()));
         let found = if self.kvm_works(description, settings, &folder).await {
             Accelerator::Kvm
         } else {
@@ -107,7 +107,7 @@ impl AcceleratorProbe {
         };
         tracing::info!(accelerator = found.as_str(), "accelerator chosen by trying");
         // What cannot be kept is found again next time, and what cannot be removed is in nobody's way.
-        let _ = std::fs::write(memory, format!("{} {}\n", found.as_str(), boot.trim()));
+        let _ = std::fs::write(cache, format!("{} {}\n", found.as_str(), boot.trim()));
         let _ = std::fs::remove_dir_all(folder);
         found
     }
@@ -138,7 +138,7 @@ impl AcceleratorProbe {
         let start = Instant::now();
         let (mut heard, mut at, mut arrived) = (0, start, false);
         while !arrived
-            && at.elapsed() < self.patience
+            && at.elapsed() < self.timeout
             && start.elapsed() < LIMIT
             && matches!(child.try_wait(), Ok(None))
         {
@@ -161,8 +161,8 @@ fn is_in_user_space(said: &str) -> bool {
     after.is_some_and(|(_, after)| !after.trim().is_empty())
 }
 
-fn recall(memory: &Path, boot: &str) -> Option<Accelerator> {
-    let text = std::fs::read_to_string(memory).ok()?;
+fn read_cache(cache: &Path, boot: &str) -> Option<Accelerator> {
+    let text = std::fs::read_to_string(cache).ok()?;
     let (accelerator, of_boot) = text.trim().split_once(' ')?;
     (of_boot == boot).then(|| accelerator.parse().ok()).flatten()
 }
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn a_finding_holds_for_one_boot_of_the_host() {
         let folder = tempfile::tempdir().unwrap();
-        let memory = folder.path().join("accelerator");
+        let cache = folder.path().join("accelerator");
         for (content, expected) in [
             ("kvm boot-1\n", Some(Accelerator::Kvm)),
             ("tcg boot-1", Some(Accelerator::Tcg)),
@@ -223,10 +223,10 @@ mod tests {
             ("hvf boot-1", None),
             ("", None),
         ] {
-            std::fs::write(&memory, content).unwrap();
-            assert_eq!(recall(&memory, "boot-1"), expected, "{content:?}");
+            std::fs::write(&cache, content).unwrap();
+            assert_eq!(read_cache(&cache, "boot-1"), expected, "{content:?}");
         }
-        assert_eq!(recall(&folder.path().join("none"), "boot-1"), None);
+        assert_eq!(read_cache(&folder.path().join("none"), "boot-1"), None);
     }
 
     /// What a probe finds that remembers in `folder`, with a QEMU that says `words` and then hangs.
@@ -243,7 +243,7 @@ mod tests {
         }));
         let probe = AcceleratorProbe {
             device: binary,
-            patience: Duration::from_secs(2),
+            timeout: Duration::from_secs(2),
             ..AcceleratorProbe::new(folder.to_owned())
         };
         let allowed = AllowedFolders::new(vec![folder.to_owned()]).unwrap();

@@ -106,7 +106,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_node_tells_its_architecture_as_ironic_spells_it() {
+    fn a_node_has_its_architecture_as_ironic_spells_it() {
         let of = |name: serde_json::Value| {
             let mut node = node(&json!({}));
             node.properties.insert("cpu_arch".into(), name);

@@ -39,19 +39,19 @@ pub(super) fn socket(folder: &Path) -> Option<PathBuf> {
 /// # Errors
 ///
 /// [`QemuError::Control`].
-pub(super) async fn tell(folder: &Path, order: Order) -> Result<(), QemuError> {
+pub(super) async fn send(folder: &Path, order: Order) -> Result<(), QemuError> {
     let Some(socket) = socket(folder) else {
         return Err(QemuError::Control {
             socket: folder.join("control.sock"),
             reason: "its name is too long for a socket; choose a shorter --state-dir".to_owned(),
         });
     };
-    let told = async {
+    let sent = async {
         let mut stream = UnixStream::connect(&socket).await?;
         let (from, to) = stream.split();
         carry_out(BufReader::new(from), to, order.command()).await
     };
-    let reason = match timeout(LIMIT, told).await {
+    let reason = match timeout(LIMIT, sent).await {
         Ok(Ok(())) => return Ok(()),
         Ok(Err(error)) => error.to_string(),
         Err(_) => format!("no answer within {} s", LIMIT.as_secs()),
@@ -129,7 +129,7 @@ mod tests {
     #[tokio::test]
     async fn a_machine_that_does_not_listen_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let error = tell(folder.path(), Order::PowerDown).await.unwrap_err().to_string();
+        let error = send(folder.path(), Order::PowerDown).await.unwrap_err().to_string();
         assert!(error.contains("control.sock"), "{error}");
     }
 
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_machine_is_told_after_the_greeting() {
+    async fn an_order_is_sent_after_the_greeting() {
         let answers = "{\"QMP\": {}}\n{\"return\": {}}\n{\"event\": \"POWERDOWN\"}\n{\"return\": {}}\n";
         let mut sent = Vec::new();
         carry_out(answers.as_bytes(), &mut sent, "system_powerdown").await.unwrap();

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn n03_files_lie_below_allowed_folders_and_nothing_is_told_of_others() {
+    fn n03_files_lie_below_allowed_folders_and_nothing_is_shown_of_others() {
         let stage = Stage::new();
         assert_eq!(stage.refused(json!({"qemu_disks": stage.path("in/f")})), None);
         for key in [

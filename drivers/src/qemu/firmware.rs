@@ -118,7 +118,7 @@ pub(super) fn own_variables(firmware: &Uefi, folder: &Path) -> Result<PathBuf, Q
     if !own.exists() {
         let template = &firmware.vars_template;
         let content = std::fs::read(template).map_err(QemuError::file(template))?;
-        // Written anew instead of copied, because the template is often read-only.
+        // Written again instead of copied, because the template is often read-only.
         std::fs::write(&own, content).map_err(QemuError::file(&own))?;
     }
     Ok(own)

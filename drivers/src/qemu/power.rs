@@ -27,7 +27,7 @@ pub(super) struct QemuPower {
 
 impl QemuPower {
     pub(super) fn new(folders: Folders) -> Self {
-        let probe = AcceleratorProbe::new(host_memory().unwrap_or_else(|| folders.state_dir().to_owned()));
+        let probe = AcceleratorProbe::new(host_cache().unwrap_or_else(|| folders.state_dir().to_owned()));
         Self { folders, probe, started: Mutex::default() }
     }
 
@@ -114,7 +114,7 @@ impl PowerInterface for QemuPower {
         if self.machine(node).pid().is_none() {
             return Ok(());
         }
-        Ok(control::tell(&self.folders.of(node), Order::PowerDown).await?)
+        Ok(control::send(&self.folders.of(node), Order::PowerDown).await?)
     }
 
     async fn forget(&self, node: &Node) -> Result<(), InterfaceError> {
@@ -134,9 +134,9 @@ impl PowerInterface for QemuPower {
     }
 }
 
-/// Where what was found out about this host is kept until it boots again, for whoever runs machines: the folder
+/// Where the findings about this host are cached until it boots again, for every program that runs machines: the folder
 /// that the system gives programs for this (XDG Base Directory Specification; Filesystem Hierarchy Standard, 3.15).
-fn host_memory() -> Option<PathBuf> {
+fn host_cache() -> Option<PathBuf> {
     let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let folders = own.into_iter().chain([PathBuf::from("/run")]).filter(|folder| folder.is_absolute());
     folders.map(|folder| folder.join("farrier")).find(|folder| {

@@ -3,10 +3,10 @@
 //! BMCs need different requests, and some accept an order and do another thing. So the least is sent first, and
 //! then more; what counts is what the machine has when it is read again (F24, F57).
 
-use super::bmc::Changed;
-use super::error::RedfishError;
+use super::client::bmc::Changed;
+use super::client::error::RedfishError;
+use super::client::resource::Resource;
 use super::quirks::Quirk;
-use super::resource::Resource;
 use super::system::System;
 use farrier_conductor::model::{BootDevice, BootMode};
 use serde_json::{Map, Value, json};
@@ -340,11 +340,11 @@ async fn target<'a>(
     })
 }
 
-fn not_done(system: &System, told: &str, now: &Resource) -> RedfishError {
+fn not_done(system: &System, order: &str, now: &Resource) -> RedfishError {
     let says = [TARGET, ENABLED, MODE].map(|key| now.text(&format!("/Boot/{key}")).unwrap_or("nothing"));
     RedfishError::NotDone {
         bmc: system.bmc.label(),
-        told: told.to_owned(),
+        order: order.to_owned(),
         says: says.join(", "),
         limit: Duration::ZERO,
     }

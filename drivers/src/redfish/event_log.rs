@@ -3,9 +3,9 @@
 //! A BMC may have a thousand entries, in pages, of which either the first or the last is the newest: the newest end is
 //! looked for, and dozens are read of it. Its clock is read too, and the conductor's clock sets the times.
 
-use super::bmc::Bmc;
-use super::error::RedfishError;
-use super::resource::Resource;
+use super::client::bmc::Bmc;
+use super::client::error::RedfishError;
+use super::client::resource::Resource;
 use super::system::System;
 use farrier_conductor::model::LogEntry;
 use farrier_conductor::model::clock::{Clock, SystemClock};
@@ -88,7 +88,7 @@ fn is_named_otherwise(log: &Resource) -> bool {
 async fn entries(bmc: &Bmc, list: &str, ahead: Duration) -> Result<Vec<LogEntry>, RedfishError> {
     let first = bmc.get(list).await?;
     let members = newest(bmc, list, &first).await;
-    let mut found: Vec<_> = members.iter().filter_map(|entry| told(entry, ahead)).collect();
+    let mut found: Vec<_> = members.iter().filter_map(|entry| read_entry(entry, ahead)).collect();
     if is_newest_first(&members) {
         found.reverse();
     }
@@ -146,7 +146,7 @@ fn is_newest_first(entries: &[Value]) -> bool {
 }
 
 /// An entry, with what it says in words and, where it has such, in bytes.
-fn told(entry: &Value, ahead: Duration) -> Option<LogEntry> {
+fn read_entry(entry: &Value, ahead: Duration) -> Option<LogEntry> {
     let text = |key: &str| entry[key].as_str().map(str::trim).filter(|text| !text.is_empty());
     let severity =
         text("Severity").filter(|severity| *severity != "OK").map(|severity| format!("{severity}: "));

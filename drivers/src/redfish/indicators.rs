@@ -1,8 +1,8 @@
 //! The lights of a machine and of its enclosures: `LocationIndicatorActive`, and `IndicatorLED` of BMCs before it.
 
-use super::bmc::Changed;
-use super::error::RedfishError;
-use super::resource::Resource;
+use super::client::bmc::Changed;
+use super::client::error::RedfishError;
+use super::client::resource::Resource;
 use super::system::System;
 use farrier_conductor::interfaces::{Indicator, IndicatorState};
 use serde_json::{Value, json};

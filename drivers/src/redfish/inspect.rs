@@ -1,9 +1,9 @@
 //! The inspect interface `redfish`: the inventory of a machine from its BMC, without the ramdisk.
 
-use super::bmcs::Bmcs;
-use super::connection::{self, Description};
-use super::error::RedfishError;
-use super::resource::Resource;
+use super::client::bmcs::Bmcs;
+use super::client::connection::{self, Description};
+use super::client::error::RedfishError;
+use super::client::resource::Resource;
 use super::system::System;
 use async_trait::async_trait;
 use farrier_conductor::in_band::{self, InspectInterface};
@@ -80,14 +80,14 @@ async fn each(system: &System, paths: impl IntoIterator<Item = &str>) -> Vec<Res
 /// The network cards, each with the address by which the network knows it.
 async fn interfaces(system: &System, seen: &Resource) -> Result<Vec<Value>, RedfishError> {
     let cards = members(system, seen, "/EthernetInterfaces").await?;
-    let told = cards.iter().filter_map(|card| {
+    let read = cards.iter().filter_map(|card| {
         let address = card.text("/PermanentMACAddress").or(card.text("/MACAddress"))?;
         Some(json!({
             "name": card.at("/Id"), "mac_address": address.to_ascii_lowercase(), "speed_mbps": card.at("/SpeedMbps"),
             "has_carrier": card.text("/LinkStatus").map(|status| status == "LinkUp"),
         }))
     });
-    Ok(told.collect())
+    Ok(read.collect())
 }
 
 /// The drives of its storage controllers.

@@ -1,13 +1,13 @@
 //! The management interface `redfish` (sections 9.2 and 9.4).
 
-use super::bmc::Changed;
-use super::bmcs::Bmcs;
 use super::boot_override::{self, Holds};
-use super::connection::{self, Description};
-use super::error::RedfishError;
+use super::client::bmc::Changed;
+use super::client::bmcs::Bmcs;
+use super::client::connection::{self, Description};
+use super::client::error::RedfishError;
+use super::client::resource::Resource;
 use super::event_log;
 use super::indicators;
-use super::resource::Resource;
 use super::screenshot;
 use super::sensors;
 use super::system::System;
@@ -210,10 +210,10 @@ impl ManagementInterface for RedfishManagement {
             let manager = system.bmc.get(manager).await.inspect_err(|error| tracing::debug!("{error}")).ok();
             versions.push(("bmc", manager.and_then(|it| it.text("/FirmwareVersion").map(str::to_owned))));
         }
-        let told = versions.into_iter().filter_map(|(component, version)| {
+        let read = versions.into_iter().filter_map(|(component, version)| {
             Some(FirmwareVersion { component: component.to_owned(), version: version? })
         });
-        Ok(told.collect())
+        Ok(read.collect())
     }
 
     async fn get_event_log(
@@ -236,7 +236,7 @@ impl ManagementInterface for RedfishManagement {
     async fn detect_vendor(&self, node: &Node) -> Result<String, InterfaceError> {
         let system = self.bmcs.system(node)?;
         let seen = system.read().await?;
-        // Whoever made the BMC counts: machines are sold under other names.
+        // The maker of the BMC counts: machines are sold under other names.
         let root = system.bmc.root().await.inspect_err(|error| tracing::debug!("{error}")).ok();
         let vendor = root.as_ref().and_then(|root| root.text("/Vendor")).or(seen.text("/Manufacturer"));
         let unknown = || system.lacks("a machine that does not tell who made it", "set its vendor by hand");

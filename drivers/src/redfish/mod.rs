@@ -1,46 +1,35 @@
 //! Machines whose BMCs speak Redfish (DMTF DSP0266; sections 9.3 to 9.5).
 //!
 //! A request goes a short way: an interface ([`power`], [`management`]) asks the machine of a node ([`system`]) for a
-//! resource ([`resource`]); its BMC ([`bmc`]) waits at the gate, proves who asks ([`session`]), sends the request
-//! ([`exchange`]) and waits for what the BMC does by and by ([`task`]). What a BMC refuses is read in [`message`]. In what
+//! resource ([`resource`](client::resource)); its BMC ([`bmc`](client::bmc)) waits for its rate limit, proves who asks ([`session`](client::session)), sends the request
+//! ([`exchange`](client::exchange)) and waits for what the BMC does by and by ([`task`](client::task)). What a BMC refuses is read in [`message`](client::message). In what
 //! they differ from the schema stands in [`quirks`], and what makers have that it has not in [`screenshot`], and nowhere else.
 //!
-//! Certificates are verified unless the record forbids that ([`trust`]); no request follows a redirect to another host; no
+//! Certificates are verified unless the record forbids that ([`trust`](client::trust)); no request follows a redirect to another host; no
 //! answer is read without a bound; and a password that was refused is not tried again for a while. Passwords and tokens
 //! are of a type that does not print.
 
-mod allowable;
-mod bmc;
-mod bmcs;
 mod boot_override;
-mod connection;
-mod error;
+mod client;
 mod event_log;
-mod exchange;
 mod indicators;
 mod inspect;
 mod management;
-mod message;
 mod power;
 pub mod quirks;
-mod resource;
 mod screenshot;
 mod sensors;
-mod session;
-mod settings;
 mod subsystems;
 mod system;
-mod task;
-mod trust;
 mod virtual_media;
 
-pub use bmcs::Bmcs;
-pub use error::RedfishError;
+pub use client::bmcs::Bmcs;
+pub use client::error::RedfishError;
+pub use client::message::Refusal;
+pub use client::settings::RedfishSettings;
 pub use inspect::RedfishInspect;
 pub use management::{Lasting, RedfishManagement};
-pub use message::Refusal;
 pub use power::RedfishPower;
-pub use settings::RedfishSettings;
 
 use farrier_conductor::interfaces::RefusedSteps;
 use farrier_conductor::model::{InterfaceKind, StepKind};

@@ -3,12 +3,12 @@
 //! An order counts as carried out when the machine says so, and not when the BMC took it: some take orders and forget them,
 //! and one that restarts in the middle has forgotten everything. While the machine stays as it was, the order is repeated.
 
-use super::bmcs::Bmcs;
-use super::connection::{self, Description};
-use super::error::RedfishError;
+use super::client::bmcs::Bmcs;
+use super::client::connection::{self, Description};
+use super::client::error::RedfishError;
+use super::client::resource::Resource;
 use super::management::Lasting;
 use super::quirks::Quirk;
-use super::resource::Resource;
 use super::system::System;
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{Interface, InterfaceError, PowerInterface, Properties};
@@ -67,7 +67,7 @@ impl RedfishPower {
     /// Repeats a power order until the machine is on or off.
     async fn drive(&self, system: &System, wanted: PowerState) -> Result<(), RedfishError> {
         let settings = self.bmcs.settings();
-        let (start, mut told, mut refusal) = (Instant::now(), None::<Instant>, None);
+        let (start, mut ordered_at, mut refusal) = (Instant::now(), None::<Instant>, None);
         loop {
             let seen = system.read().await;
             let power = seen.as_ref().ok().and_then(Power::read);
@@ -83,7 +83,9 @@ impl RedfishPower {
                     return Err(error);
                 }
                 // What was ordered may be done, whatever one reading says.
-                (_, Err(error)) if error.is_final() && (told.is_none() || error.is_about_password()) => {
+                (_, Err(error))
+                    if error.is_final() && (ordered_at.is_none() || error.is_about_password()) =>
+                {
                     return Err(error);
                 }
                 (before, seen) if start.elapsed() >= settings.power_wait => {
@@ -93,13 +95,13 @@ impl RedfishPower {
                 (before, seen) => {
                     refusal = before;
                     let is_other_way = power.is_some_and(|power| power.is(other(wanted)));
-                    let is_due = told.is_none_or(|told| told.elapsed() >= settings.power_retry);
+                    let is_due = ordered_at.is_none_or(|at| at.elapsed() >= settings.power_retry);
                     if let (true, true, Ok(seen)) = (is_other_way, is_due, &seen) {
                         refusal = reset(system, seen, kinds(wanted))
                             .await
                             .err()
                             .map(|error| conflict(system, error));
-                        told = Some(Instant::now());
+                        ordered_at = Some(Instant::now());
                     }
                 }
             }
@@ -162,7 +164,7 @@ fn not_done(
 ) -> RedfishError {
     RedfishError::NotDone {
         bmc: system.bmc.label(),
-        told: wanted.to_string(),
+        order: wanted.to_string(),
         says: power.map_or_else(|| "nothing of its power".to_owned(), |power| format!("{power:?}")),
         limit,
     }

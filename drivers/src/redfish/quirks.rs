@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c12_quirks_of_makers_are_theirs_alone_whoever_sold_the_machine() {
+    fn c12_quirks_of_makers_are_theirs_alone_no_matter_who_sold_the_machine() {
         for (makers, model, quirk, expected) in [
             (&["Super Micro Computer, Inc."][..], None, Quirk::UsbCd, true),
             (&["Supermicro"], None, Quirk::UsbCd, true),

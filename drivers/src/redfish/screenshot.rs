@@ -11,9 +11,9 @@
 //! Ansible (which have both names of actions), and reports of users of an iRMC S4; for Supermicro from the recorded service
 //! in gofish, which has the kinds of action too, and from tools of users that name the kind of dump.
 
-use super::allowable::LIST;
-use super::error::RedfishError;
-use super::resource::Resource;
+use super::client::allowable::LIST;
+use super::client::error::RedfishError;
+use super::client::resource::Resource;
 use super::system::System;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -98,8 +98,8 @@ async fn of_irmc(system: &System, seen: &Resource) -> Result<Option<Vec<u8>>, Re
             return system.bmc.download(target, &json!({&parameter: ready})).await.map(Some);
         }
         if Instant::now() >= end {
-            let (bmc, told) = (system.bmc.label(), "to take a screenshot".to_owned());
-            return Err(RedfishError::NotDone { bmc, told, says: "that it has none".to_owned(), limit });
+            let (bmc, order) = (system.bmc.label(), "to take a screenshot".to_owned());
+            return Err(RedfishError::NotDone { bmc, order, says: "that it has none".to_owned(), limit });
         }
     }
 }

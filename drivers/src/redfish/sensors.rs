@@ -1,7 +1,7 @@
 //! What the sensors of a machine say, in the words of Ironic: by kind, and by name and place.
 
-use super::error::RedfishError;
-use super::resource::Resource;
+use super::client::error::RedfishError;
+use super::client::resource::Resource;
 use super::subsystems;
 use super::system::System;
 use serde_json::{Map, Value, json};

@@ -1,15 +1,15 @@
 //! What services have had since Redfish 2020.4 in the place of Thermal and Power: resources of their own for each fan and
 //! power supply, and one for temperatures. They are returned in the format of their predecessors.
 
-use super::bmc::Bmc;
-use super::error::RedfishError;
-use super::resource::Resource;
+use super::client::bmc::Bmc;
+use super::client::error::RedfishError;
+use super::client::resource::Resource;
 use serde_json::{Value, json};
 
 /// Most fans or power supplies of an enclosure that are read.
 const MOST: usize = 32;
 
-/// What an enclosure has in the place of the resource of this link; nothing where it has nothing.
+/// What an enclosure has instead of the resource of this link; nothing where it has nothing.
 ///
 /// # Errors
 ///
@@ -59,23 +59,23 @@ fn fan(fan: &Resource) -> Value {
 
 fn temperatures(metrics: &Resource) -> Vec<Value> {
     let readings = metrics.at("/TemperatureReadingsCelsius").as_array().into_iter().flatten();
-    let told = readings.map(|one| {
+    let read = readings.map(|one| {
         json!({
             "MemberId": one["DeviceName"], "ReadingCelsius": one["Reading"],
             "PhysicalContext": one["PhysicalContext"],
         })
     });
-    told.collect()
+    read.collect()
 }
 
 async fn power_supply(bmc: &Bmc, supply: &Resource) -> Value {
-    let mut told = json!({
+    let mut read = json!({
         "MemberId": supply.at("/Id"), "PowerCapacityWatts": supply.at("/PowerCapacityWatts"),
         "SerialNumber": supply.at("/SerialNumber"), "Status": supply.at("/Status"),
     });
     if let Some(metrics) = one(bmc, supply.link("/Metrics")).await {
-        told["LineInputVoltage"] = metrics.at("/InputVoltage/Reading").clone();
-        told["LastPowerOutputWatts"] = metrics.at("/OutputPowerWatts/Reading").clone();
+        read["LineInputVoltage"] = metrics.at("/InputVoltage/Reading").clone();
+        read["LastPowerOutputWatts"] = metrics.at("/OutputPowerWatts/Reading").clone();
     }
-    told
+    read
 }

@@ -1,9 +1,9 @@
 //! The machine of a node, at its BMC: a ComputerSystem, and what belongs to it.
 
-use super::bmc::{Bmc, has_status};
-use super::error::RedfishError;
+use super::client::bmc::{Bmc, has_status};
+use super::client::error::RedfishError;
+use super::client::resource::Resource;
 use super::quirks::Quirk;
-use super::resource::Resource;
 use reqwest::StatusCode;
 use serde_json::Map;
 use std::sync::Arc;

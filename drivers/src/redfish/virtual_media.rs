@@ -10,10 +10,10 @@ mod image;
 
 use self::drives::{Drives, drives};
 use self::image::is_same;
-use super::error::RedfishError;
-use super::message::Refusal;
+use super::client::error::RedfishError;
+use super::client::message::Refusal;
+use super::client::resource::{MakersAction, Resource};
 use super::quirks::Quirk;
-use super::resource::{MakersAction, Resource};
 use super::system::System;
 use farrier_conductor::interfaces::VirtualMedium;
 use farrier_conductor::model::BootDevice;
@@ -341,7 +341,7 @@ async fn proven(
             let image = now.text("/Image").unwrap_or("nothing");
             return Err(RedfishError::NotDone {
                 bmc: system.bmc.label(),
-                told: format!("to change the medium in {}", drive.path()),
+                order: format!("to change the medium in {}", drive.path()),
                 says: format!("that {image} is {}", if is_inserted(&now) { "in" } else { "out" }),
                 limit,
             });

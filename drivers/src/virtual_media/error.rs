@@ -8,7 +8,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A medium cannot be put on the shelf, or not be read from it.
+/// A medium cannot be published, or not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum MediumError {
     /// An ISO cannot be laid over.

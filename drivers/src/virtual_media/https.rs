@@ -30,7 +30,7 @@ impl HttpsBoot {
         if let Err(error) = boot.management.set_http_boot_url(boot.node, None).await {
             tracing::warn!(node = %boot.node.label(), "the BMC keeps the URL of a medium that is gone: {error}");
         }
-        Ok(self.0.shelf().withdraw(boot.node)?)
+        Ok(self.0.published_media().withdraw(boot.node)?)
     }
 }
 
@@ -66,12 +66,12 @@ impl BootInterface for HttpsBoot {
     ) -> Result<(), InterfaceError> {
         let BootContext { node, network, .. } = boot;
         let network_data = network_text(&network.get_node_network_data(node).await?);
-        let url = self.0.publish(node, self.0.recipe(node, parameters, network_data)?).await?;
+        let url = self.0.publish(node, self.0.spec(node, parameters, network_data)?).await?;
         self.start_from(boot, &url, false).await
     }
 
     async fn clean_up_ramdisk(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
-        match self.0.shelf().reads(boot.node, DRIVE) {
+        match self.0.published_media().reads(boot.node, DRIVE) {
             Some(_) => self.forget(boot).await,
             None => Ok(()),
         }

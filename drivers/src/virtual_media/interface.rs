@@ -1,8 +1,8 @@
 //! The boot interface `redfish-virtual-media` (section 6.9), which is also `ilo-virtual-media` (section 6.11).
 
+use super::iso_spec::IsoSpec;
 use super::loaders::Firmware;
-use super::recipe::Recipe;
-use super::shelf::Shelf;
+use super::published_media::PublishedMedia;
 use crate::cpu_arch;
 use crate::netboot::boot_mode::boot_mode;
 use crate::netboot::images::{self, Image, Images};
@@ -50,15 +50,15 @@ const CONFIG_DRIVE: BootDevice = BootDevice::Floppy;
 /// Boots machines from the virtual media of their BMCs. Clones are the same one.
 #[derive(Debug, Clone)]
 pub struct VirtualMediaBoot {
-    shelf: Shelf,
+    published_media: PublishedMedia,
     defaults: Defaults,
     callback_url: Option<String>,
 }
 
 impl VirtualMediaBoot {
-    /// With this shelf, and what the conductor has configured for all of its nodes.
-    pub fn new(shelf: Shelf, defaults: Defaults) -> Self {
-        Self { shelf, defaults, callback_url: None }
+    /// With these published media, and what the conductor has configured for all of its nodes.
+    pub fn new(published_media: PublishedMedia, defaults: Defaults) -> Self {
+        Self { published_media, defaults, callback_url: None }
     }
 
     /// The same, whose agents reach the conductor at a URL of their own (`[deploy]external_callback_url`).
@@ -70,24 +70,24 @@ impl VirtualMediaBoot {
 
     /// What the medium is made of that a machine boots for the operation of its node, with these parameters of the
     /// conductor's.
-    pub(super) fn recipe(
+    pub(super) fn spec(
         &self,
         node: &Node,
         conductor: &KernelParameters,
         network_data: Option<String>,
-    ) -> Result<Recipe, InterfaceError> {
+    ) -> Result<IsoSpec, InterfaceError> {
         external_url(node)?;
         let conductor = conductor.to_string();
         if let Some(iso) = self.iso(node)? {
             // Its own kernel parameters are those that are configured by default.
             let parameters = target::append(node, &conductor, &Defaults::default())?;
-            return Ok(Recipe::LaidOver { iso, additions: Additions { parameters, network_data } });
+            return Ok(IsoSpec::LaidOver { iso, additions: Additions { parameters, network_data } });
         }
         let ramdisk = if is_rescue(node) { Ramdisk::Rescue } else { Ramdisk::Deploy };
         let Defaults { allowed, images, .. } = &self.defaults;
         let images = Images::of_agent(node, ramdisk, allowed, images)?;
         let parameters = target::append(node, &conductor, &self.defaults)?;
-        self.recipe_of_kernel(node, images, Additions { parameters, network_data })
+        self.spec_of_kernel(node, images, Additions { parameters, network_data })
     }
 
     /// The ISO of the ramdisk; nothing where one is made of kernel and ramdisk. What a node names goes before what the
@@ -115,12 +115,12 @@ impl VirtualMediaBoot {
         Err(InterfaceError::driver_info("deploy_iso", missing))
     }
 
-    fn recipe_of_kernel(
+    fn spec_of_kernel(
         &self,
         node: &Node,
         images: Images,
         additions: Additions,
-    ) -> Result<Recipe, InterfaceError> {
+    ) -> Result<IsoSpec, InterfaceError> {
         let resolved = |what: &str, image: Image| {
             image.resolved(&self.defaults.allowed).map_err(|reason| InterfaceError::invalid(what, reason))
         };
@@ -137,7 +137,7 @@ impl VirtualMediaBoot {
         };
         let is_bios = boot_mode(node)? == BootMode::Bios;
         let firmware = Firmware { architecture: cpu_arch::of(node).to_owned(), is_bios };
-        Ok(Recipe::OfKernel { kernel, ramdisk, bootloader, firmware, additions })
+        Ok(IsoSpec::OfKernel { kernel, ramdisk, bootloader, firmware, additions })
     }
 
     /// What a key of `driver_info` names.
@@ -159,31 +159,31 @@ impl VirtualMediaBoot {
             Image::of_medium(text, allowed)
                 .map_err(|reason| InterfaceError::invalid(&format!("instance_info {key}"), reason))
         };
-        let recipe = match instance {
+        let spec = match instance {
             RamdiskInstance::Iso(iso) => match read("boot_iso", iso)? {
                 Image::Url(url) => {
-                    self.shelf.withdraw(node)?;
+                    self.published_media.withdraw(node)?;
                     return Ok(url);
                 }
-                image => Recipe::AsItIs { image },
+                image => IsoSpec::AsItIs { image },
             },
             RamdiskInstance::Kernel { kernel, ramdisk, parameters } => {
                 let images = Images { kernel: read("kernel", kernel)?, ramdisk: read("ramdisk", ramdisk)? };
                 let additions = Additions { parameters: parameters.clone(), network_data: None };
-                self.recipe_of_kernel(node, images, additions)?
+                self.spec_of_kernel(node, images, additions)?
             }
         };
-        self.publish(node, recipe).await
+        self.publish(node, spec).await
     }
 
     /// Publishes a medium for the boot drive, and returns its URL.
-    pub(super) async fn publish(&self, node: &Node, recipe: Recipe) -> Result<String, InterfaceError> {
-        as_reached(node, self.shelf.publish(node, DRIVE, recipe).await?)
+    pub(super) async fn publish(&self, node: &Node, spec: IsoSpec) -> Result<String, InterfaceError> {
+        as_reached(node, self.published_media.publish(node, DRIVE, spec).await?)
     }
 
-    /// What keeps its media.
-    pub(super) fn shelf(&self) -> &Shelf {
-        &self.shelf
+    /// The media that it has published.
+    pub(super) fn published_media(&self) -> &PublishedMedia {
+        &self.published_media
     }
 
     /// The parameters of a ramdisk that finds more on its medium.
@@ -194,7 +194,7 @@ impl VirtualMediaBoot {
 
     /// The drives of a node's machine that have something of ours.
     fn drives(&self, node: &Node) -> Vec<BootDevice> {
-        let has_config_drive = self.shelf.reads(node, CONFIG_DRIVE).is_some();
+        let has_config_drive = self.published_media.reads(node, CONFIG_DRIVE).is_some();
         [DRIVE].into_iter().chain(has_config_drive.then_some(CONFIG_DRIVE)).collect()
     }
 }
@@ -235,7 +235,7 @@ fn refused(error: KernelParameterError) -> InterfaceError {
     InterfaceError::driver_info("kernel_append_params", error.to_string())
 }
 
-/// Fails where a BMC has put one medium in the place of the other.
+/// Fails where a BMC has replaced one medium by the other.
 async fn prove_both(boot: BootContext<'_>) -> Result<(), InterfaceError> {
     let media = boot.management.get_virtual_media(boot.node).await?;
     match media.iter().filter(|medium| medium.inserted).count() {
@@ -255,8 +255,8 @@ impl Interface for VirtualMediaBoot {
 
     async fn validate(&self, node: &Node) -> Result<(), InterfaceError> {
         let parameters = Self::by_medium(&KernelParameters::default())?;
-        let recipe = self.recipe(node, &parameters, network_text(&node.network_data))?;
-        Ok(self.shelf.check(recipe).await?)
+        let spec = self.spec(node, &parameters, network_text(&node.network_data))?;
+        Ok(self.published_media.check(spec).await?)
     }
 }
 
@@ -279,17 +279,17 @@ impl BootInterface for VirtualMediaBoot {
     ) -> Result<(), InterfaceError> {
         let BootContext { node, network, management } = boot;
         let network_data = network_text(&network.get_node_network_data(node).await?);
-        let recipe = self.recipe(node, &Self::by_medium(parameters)?, network_data)?;
-        let url = self.publish(node, recipe).await?;
+        let spec = self.spec(node, &Self::by_medium(parameters)?, network_data)?;
+        let url = self.publish(node, spec).await?;
         management.detach_virtual_media(node, &self.drives(node)).await?;
-        self.shelf.withdraw_from(node, CONFIG_DRIVE)?;
+        self.published_media.withdraw_from(node, CONFIG_DRIVE)?;
         management.attach_virtual_media(node, DRIVE, &url).await?;
         boot.set_boot_device(DRIVE, false).await
     }
 
     async fn clean_up_ramdisk(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
         let BootContext { node, management, .. } = boot;
-        let Some(reads) = self.shelf.reads(node, DRIVE) else { return Ok(()) };
+        let Some(reads) = self.published_media.reads(node, DRIVE) else { return Ok(()) };
         if reads.requests == 0 {
             tracing::warn!(
                 node = node.name.as_deref().unwrap_or_default(),
@@ -297,7 +297,7 @@ impl BootInterface for VirtualMediaBoot {
             );
         }
         management.detach_virtual_media(node, &self.drives(node)).await?;
-        Ok(self.shelf.withdraw(node)?)
+        Ok(self.published_media.withdraw(node)?)
     }
 
     async fn prepare_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
@@ -308,7 +308,7 @@ impl BootInterface for VirtualMediaBoot {
         let BootContext { node, management, .. } = boot;
         if RamdiskInstance::read(node).is_ok() {
             management.detach_virtual_media(node, &self.drives(node)).await?;
-            self.shelf.withdraw(node)?;
+            self.published_media.withdraw(node)?;
         }
         Ok(())
     }
@@ -343,10 +343,10 @@ impl BootExtension for VirtualMediaBoot {
         let BootContext { node, management, .. } = boot;
         let filled = self.drives(node);
         let url = self.publish_instance(node, instance).await?;
-        self.shelf.withdraw_from(node, CONFIG_DRIVE)?;
+        self.published_media.withdraw_from(node, CONFIG_DRIVE)?;
         let config_drive = match config_drive {
             Some(text) => {
-                let url = self.shelf.publish_config_drive(node, CONFIG_DRIVE, text).await?;
+                let url = self.published_media.publish_config_drive(node, CONFIG_DRIVE, text).await?;
                 Some(as_reached(node, url)?)
             }
             None => None,

@@ -1,28 +1,28 @@
 //! Boot from virtual media: the BMC reads an ISO from the conductor by HTTP, and the machine takes it for a CD (sections
 //! 6.8 and 6.9).
 //!
-//! What a medium is made of is its [`Recipe`]: an ISO of the site with what differs for each boot laid over it while it is
+//! What a medium is made of is its [`IsoSpec`]: an ISO of the site with what differs for each boot laid over it while it is
 //! read ([`farrier_media::boot_iso`]), or a kernel with its ramdisk ([`farrier_media::boot_volume`]). Files on servers that
-//! send parts of them are not copied. It has a secret URL that ends with the boot ([`shelf`]).
+//! send parts of them are not copied. It has a secret URL that ends with the boot ([`published_media`]).
 //! [`interface`] is the boot interface, and [`HttpsBoot`] that by which firmware loads the medium itself. They work by the node's management
 //! interface, whatever that speaks.
 
 mod error;
 mod https;
 pub mod interface;
+mod iso_spec;
 mod loaders;
-mod medium;
-mod recipe;
-pub mod shelf;
+pub mod published_media;
 mod source;
+mod virtual_medium;
 
 pub use error::MediumError;
 pub use https::HttpsBoot;
 pub use interface::VirtualMediaBoot;
+pub use iso_spec::IsoSpec;
 pub use loaders::{Firmware, MediaLoaders};
-pub use medium::Medium;
-pub use recipe::Recipe;
-pub use shelf::Shelf;
+pub use published_media::PublishedMedia;
+pub use virtual_medium::Medium;
 
 use farrier_conductor::Drivers;
 

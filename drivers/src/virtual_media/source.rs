@@ -4,7 +4,7 @@
 //! meantime is not mixed with the one before: reading fails.
 
 use super::error::MediumError;
-use crate::unanswered::chain;
+use crate::client::error_chain::chain;
 use bytes::Bytes;
 use rand::Rng;
 use reqwest::header::{
@@ -154,7 +154,7 @@ pub(super) fn client() -> Result<Client, MediumError> {
 ///
 /// [`MediumError::Refused`], [`MediumError::Interrupted`].
 pub(super) async fn ask(client: &Client, url: &Url) -> Result<Found, MediumError> {
-    patiently(|| try_ask(client, url)).await
+    with_retries(|| try_ask(client, url)).await
 }
 
 async fn try_ask(client: &Client, url: &Url) -> Result<Found, MediumError> {
@@ -190,7 +190,7 @@ async fn try_ask(client: &Client, url: &Url) -> Result<Found, MediumError> {
 ///
 /// [`MediumError::Refused`], [`MediumError::Interrupted`]; [`MediumError::TooLong`] above so many bytes.
 pub(super) async fn whole(client: &Client, url: &Url, limit: u64) -> Result<Vec<u8>, MediumError> {
-    patiently(|| try_whole(client, url, limit)).await
+    with_retries(|| try_whole(client, url, limit)).await
 }
 
 async fn try_whole(client: &Client, url: &Url, limit: u64) -> Result<Vec<u8>, MediumError> {
@@ -215,7 +215,7 @@ async fn body(url: &Url, mut response: Response, limit: u64) -> Result<Vec<u8>, 
 }
 
 /// Does what may be interrupted, again where it was.
-async fn patiently<T, F>(work: impl Fn() -> F) -> Result<T, MediumError>
+async fn with_retries<T, F>(work: impl Fn() -> F) -> Result<T, MediumError>
 where
     F: Future<Output = Result<T, MediumError>>,
 {
@@ -253,7 +253,7 @@ impl Remote {
         if last == start && !bytes.is_empty() {
             return Ok(bytes);
         }
-        let bytes = self.runtime.block_on(patiently(|| self.fetch(start))).map_err(io::Error::other)?;
+        let bytes = self.runtime.block_on(with_retries(|| self.fetch(start))).map_err(io::Error::other)?;
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = (start, bytes.clone());
         Ok(bytes)
     }

@@ -23,9 +23,9 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// What the machine and its agents do, and did.
 #[derive(Debug, Default)]
-pub struct Course {
+pub struct MachineState {
     /// What its agents were told, in order.
-    pub told: Vec<String>,
+    pub commands: Vec<String>,
     /// How often its ramdisk was started.
     pub ramdisks: usize,
     /// How often its disk was started.
@@ -62,17 +62,17 @@ impl Running {
 #[derive(Clone)]
 pub struct Machine {
     conductor: String,
-    course: Arc<Mutex<Course>>,
+    state: Arc<Mutex<MachineState>>,
 }
 
 impl Machine {
     /// One whose agents call this conductor.
     pub fn new(conductor: &str) -> Self {
-        Self { conductor: conductor.to_owned(), course: Arc::default() }
+        Self { conductor: conductor.to_owned(), state: Arc::default() }
     }
 
-    pub fn course(&self) -> MutexGuard<'_, Course> {
-        self.course.lock().unwrap()
+    pub fn state(&self) -> MutexGuard<'_, MachineState> {
+        self.state.lock().unwrap()
     }
 
     /// Starts its ramdisk, as an operator does who stands before it.
@@ -80,14 +80,14 @@ impl Machine {
         self.cut_off();
         let agent = Agent { machine: self.clone(), commands: Arc::default(), interface: Handle::new() };
         let interface = agent.interface.clone();
-        let mut course = self.course();
-        course.ramdisks += 1;
-        course.agent = Some(Running(tokio::spawn(agent.run()).abort_handle(), interface));
+        let mut state = self.state();
+        state.ramdisks += 1;
+        state.agent = Some(Running(tokio::spawn(agent.run()).abort_handle(), interface));
     }
 
     /// Cuts its power.
     pub fn cut_off(&self) {
-        if let Some(agent) = self.course().agent.take() {
+        if let Some(agent) = self.state().agent.take() {
             agent.end();
         }
     }
@@ -96,17 +96,17 @@ impl Machine {
     /// next agent has asked for its node.
     async fn restart_on_order(&self) {
         let machine = self.clone();
-        if !self.course().is_quick {
+        if !self.state().is_quick {
             tokio::spawn(async move {
                 tokio::time::sleep(PAUSE).await;
                 machine.restart();
             });
             return;
         }
-        let before = self.course().lookups;
-        let agent = self.course().agent.take();
+        let before = self.state().lookups;
+        let agent = self.state().agent.take();
         self.restart();
-        while self.course().lookups == before {
+        while self.state().lookups == before {
             tokio::time::sleep(PAUSE).await;
         }
         tokio::spawn(async move {
@@ -118,14 +118,14 @@ impl Machine {
     /// Restarts from its network, else from its disk.
     fn restart(&self) {
         self.cut_off();
-        let mut course = self.course();
-        match course.boots_ramdisk {
-            _ if course.is_lost => {}
+        let mut state = self.state();
+        match state.boots_ramdisk {
+            _ if state.is_lost => {}
             true => {
-                drop(course);
+                drop(state);
                 self.start_ramdisk();
             }
-            false => course.disks += 1,
+            false => state.disks += 1,
         }
     }
 }
@@ -143,17 +143,17 @@ impl BootInterface for Machine {
         _boot: BootContext<'_>,
         _parameters: &KernelParameters,
     ) -> Result<(), InterfaceError> {
-        self.course().boots_ramdisk = true;
+        self.state().boots_ramdisk = true;
         Ok(())
     }
 
     async fn clean_up_ramdisk(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
-        self.course().boots_ramdisk = false;
+        self.state().boots_ramdisk = false;
         Ok(())
     }
 
     async fn prepare_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
-        self.course().boots_ramdisk = false;
+        self.state().boots_ramdisk = false;
         Ok(())
     }
 
@@ -212,7 +212,7 @@ impl Agent {
         loop {
             let lookup = http.get(self.at_conductor(&format!("v1/lookup?addresses={MAC}")));
             let reply = self.to_conductor(lookup).send().await;
-            self.machine.course().lookups += 1;
+            self.machine.state().lookups += 1;
             if let Ok(reply) = reply
                 && reply.status() == 200
                 && let Ok(found) = reply.json::<Value>().await
@@ -235,7 +235,7 @@ impl Agent {
     /// What a command produces, or why it fails.
     fn outcome(&self, name: &str, params: &Value) -> Result<Value, String> {
         let (extension, short) = name.split_once('.').unwrap();
-        let course = self.machine.course();
+        let state = self.machine.state();
         match short {
             _ if short.starts_with("get_") && short.ends_with("_steps") => Ok(json!({
                 format!("{extension}_steps"): {"generic": [
@@ -245,14 +245,14 @@ impl Agent {
                 ]},
                 "hardware_manager_version": {"generic": "1"},
             })),
-            _ if params["step"]["step"] == "write_image" && course.write_fails.is_some() => {
-                Err(course.write_fails.clone().unwrap())
+            _ if params["step"]["step"] == "write_image" && state.write_fails.is_some() => {
+                Err(state.write_fails.clone().unwrap())
             }
             _ if short.starts_with("execute_") => Ok(json!({
                 format!("{extension}_step"): params["step"], format!("{extension}_result"): {"result": "done"},
             })),
             "get_partition_uuids" => Ok(json!({"root uuid": "0x00000000"})),
-            "run_image" => course.reboot_fails.clone().map_or(Ok(Value::Null), Err),
+            "run_image" => state.reboot_fails.clone().map_or(Ok(Value::Null), Err),
             _ => Ok(Value::Null),
         }
     }
@@ -265,9 +265,9 @@ async fn list(State(agent): State<Agent>) -> Json<Value> {
 async fn execute(State(agent): State<Agent>, Json(request): Json<Value>) -> Json<Value> {
     let (name, params) = (request["name"].as_str().unwrap(), &request["params"]);
     let outcome = agent.outcome(name, params);
-    let restarts = name == "standby.run_image" && outcome.is_ok() && !agent.machine.course().stays;
+    let restarts = name == "standby.run_image" && outcome.is_ok() && !agent.machine.state().stays;
     let step = params["step"]["step"].as_str().map(|step| format!(" {step}")).unwrap_or_default();
-    agent.machine.course().told.push(format!("{name}{step}"));
+    agent.machine.state().commands.push(format!("{name}{step}"));
     let (status, result, error) = match outcome {
         Ok(result) => ("SUCCEEDED", result, Value::Null),
         Err(text) => {

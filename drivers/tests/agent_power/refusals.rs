@@ -46,7 +46,7 @@ async fn machines_are_never_powered_on_or_off() {
     stage.clean(json!([{"interface": "power", "step": "power_off"}])).await;
     let error = stage.wait_for(ProvisionState::CleanFailed).await.last_error.unwrap();
     assert!(error.contains("power_off failed: power off is not supported"), "{error}");
-    assert_eq!(stage.machine.course().ramdisks, 1);
+    assert_eq!(stage.machine.state().ramdisks, 1);
 }
 
 /// Whose machine it is, nobody knows any more; the record goes all the same.
@@ -105,6 +105,6 @@ async fn what_is_recorded_of_an_agents_machine_is_not_synchronised() {
     let first = reads.load(Ordering::Relaxed);
     stage.until("some rounds", async || (reads.load(Ordering::Relaxed) > first + 5).then_some(())).await;
     let node = stage.wait_for(ProvisionState::Manageable).await;
-    let told = (node.power_state, node.maintenance, node.fault, node.last_error);
-    assert_eq!(told, (Some(PowerState::On), false, None, None));
+    let commands = (node.power_state, node.maintenance, node.fault, node.last_error);
+    assert_eq!(commands, (Some(PowerState::On), false, None, None));
 }

@@ -80,17 +80,17 @@ impl Stage {
     }
 
     /// As [`Self::leave`], while its agent has the order to reboot the machine, for the sake of another order.
-    pub async fn leave_told(&self, verb: Verb, change: impl FnOnce(&mut Node)) {
+    pub async fn leave_rebooting(&self, verb: Verb, change: impl FnOnce(&mut Node)) {
         self.leave_so(change, true, OrderChange::Put(PendingOrder::new(verb, SystemClock.now()))).await;
     }
 
-    async fn leave_so(&self, change: impl FnOnce(&mut Node), is_told: bool, order: OrderChange) {
+    async fn leave_so(&self, change: impl FnOnce(&mut Node), is_rebooting: bool, order: OrderChange) {
         let now = SystemClock.now();
         let terms = Terms { holder: "test", now, expires_at: now + Duration::from_secs(60) };
         let uuid = self.conductor.node("n1").await.unwrap().uuid;
         let (lease, mut record) = self.store.take(uuid, &terms).await.unwrap();
         change(&mut record.node);
-        record.session.agent_told_to_reboot = is_told;
+        record.session.agent_told_to_reboot = is_rebooting;
         let session = SessionChange::Learned(&record.session);
         let change = Change { session, order, ends_lease: true, ..Change::of(&record.node) };
         self.store.write(&lease, &change).await.unwrap();

@@ -165,16 +165,16 @@ async fn c16_a_bmc_that_did_not_name_its_maker_once_is_asked_again() {
 }
 
 #[tokio::test]
-async fn c16_flags_that_are_not_told_and_a_parameter_that_there_is_not_fail_nothing() {
+async fn c16_flags_that_are_not_reported_and_a_parameter_that_there_is_not_fail_nothing() {
     let program = StandIn::new("Farm");
     let (management, node) = (IpmiManagement::new(bmcs(&program)), machine("uefi"));
-    program.tells_flags("No override");
+    program.reports_flags("No override");
     management.set_boot_device(&node, BootDevice::Disk, true).await.unwrap();
     let begun = program.asked().len();
     program.is_wrong(begun + 1, begun + 1, Wrong::Before("Unable to send RAW command (channel=0x0 netfn=0x0 lun=0x0 cmd=0x8 rsp=0xcc): Invalid data field in request"));
     management.set_boot_device(&node, BootDevice::Pxe, false).await.unwrap();
     // What is told and is something else is believed.
-    program.tells_flags("Force PXE");
+    program.reports_flags("Force PXE");
     let error = management.set_boot_device(&node, BootDevice::Disk, false).await.unwrap_err().to_string();
     assert!(error.contains("was told to start from disk, and says pxe"), "{error}");
 }

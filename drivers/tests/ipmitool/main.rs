@@ -18,14 +18,14 @@ use farrier_conductor::model::{
     BootDevice, InitialState, InterfaceKind, NewNode, Node, PowerState, ProvisionState,
 };
 use farrier_conductor::{Drivers, Settings};
-use farrier_drivers::bmc::pace::Pace;
+use farrier_drivers::client::rate_limit::RateLimit;
 use farrier_drivers::ipmitool::{Bmcs, IpmiManagement, IpmiPower, IpmiSettings, IpmiVendor, with_ipmitool};
 use farrier_drivers::netboot::boot_roots::BootRoots;
 use farrier_drivers::netboot::interface::Netboot;
 use farrier_drivers::netboot::loaders::Loaders;
-use farrier_drivers::netboot::render::Renderer;
+use farrier_drivers::netboot::scripts::render::Renderer;
+use farrier_drivers::netboot::scripts::templates::Templates;
 use farrier_drivers::netboot::target::Defaults;
-use farrier_drivers::netboot::templates::Templates;
 use farrier_drivers::netboot::with_netboot;
 use farrier_engine::Conductor;
 use farrier_engine::records::Order;
@@ -55,7 +55,7 @@ fn info(simulator: &Simulator) -> Value {
 fn settings() -> IpmiSettings {
     let ms = Duration::from_millis;
     IpmiSettings {
-        pace: Pace { interval: ms(1), burst: 100, first_rest: ms(5), longest_rest: ms(20) },
+        rate_limit: RateLimit { interval: ms(1), burst: 100, first_backoff: ms(5), longest_backoff: ms(20) },
         power_wait: Duration::from_secs(60),
         power_retry: Duration::from_secs(2),
         refusal_pause: ms(5),
@@ -74,12 +74,17 @@ async fn a_machine_goes_on_and_off_and_is_reset() {
     power.reset(&node).await.unwrap();
     power.power_off(&node).await.unwrap();
     assert_eq!(simulator.power(), "0");
-    let told: Vec<_> = simulator.told().into_iter().filter(|told| told.starts_with("set")).collect();
-    assert_eq!(told, ["set power 1", "set reset 1", "set power 0"], "a machine that is on is not told so");
+    let commands: Vec<_> =
+        simulator.commands().into_iter().filter(|command| command.starts_with("set")).collect();
+    assert_eq!(
+        commands,
+        ["set power 1", "set reset 1", "set power 0"],
+        "a machine that is on is not told so"
+    );
 }
 
 #[tokio::test]
-async fn a_bmc_that_forgets_is_told_again() {
+async fn a_bmc_that_forgets_gets_the_order_again() {
     let simulator = Simulator::start();
     simulator.forget_orders(1);
     let power = IpmiPower::new(Bmcs::new(IpmiSettings { power_retry: Duration::ZERO, ..settings() }));
@@ -160,7 +165,7 @@ async fn a_cipher_suite_is_found_that_the_bmc_has() {
 }
 
 #[tokio::test]
-async fn nobody_at_the_address_is_told_in_one_line() {
+async fn nobody_at_the_address_is_reported_in_one_line() {
     let unused = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let info = json!({"ipmi_address": "127.0.0.1", "ipmi_port": unused.local_addr().unwrap().port()});
     let settings = IpmiSettings { command_timeout: Duration::from_millis(300), ..settings() };
@@ -171,7 +176,7 @@ async fn nobody_at_the_address_is_told_in_one_line() {
 
 /// The record that the agent's doctor writes, as its BMC shows it.
 #[tokio::test]
-async fn the_event_log_is_told_since_a_moment() {
+async fn the_event_log_is_read_since_a_moment() {
     let simulator = Simulator::start();
     let (management, vendor) =
         (IpmiManagement::new(Bmcs::new(settings())), IpmiVendor::new(Bmcs::new(settings())));

@@ -84,7 +84,7 @@ impl Simulator {
     }
 
     /// What the machine was told, as `set power 1`.
-    pub fn told(&self) -> Vec<String> {
+    pub fn commands(&self) -> Vec<String> {
         fs::read_to_string(self.file("told")).unwrap().lines().map(str::to_owned).collect()
     }
 

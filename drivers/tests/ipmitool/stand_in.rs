@@ -113,7 +113,7 @@ impl StandIn {
     }
 
     /// Has its BMC tell of its boot flags in these words, whatever they are.
-    pub fn tells_flags(&self, text: &str) {
+    pub fn reports_flags(&self, text: &str) {
         fs::write(self.file("told"), format!("{text}\n")).unwrap();
     }
 }

@@ -33,7 +33,7 @@ async fn a_token_that_is_not_known_any_more_is_renewed_once() {
 }
 
 #[tokio::test]
-async fn credentials_that_are_refused_are_tried_twice_and_told_to_nobody() {
+async fn credentials_that_are_refused_are_tried_twice_and_never_shown() {
     let stage = Stage::new().await;
     let neutron = neutron(&stage.cloud.url, "straw and mud", settings());
     for _ in 0..2 {

@@ -47,7 +47,7 @@ enum Done {
     Detach,
     Bind,
     Unbind,
-    TellOptions,
+    SetOptions,
     EndOptions,
     ReadAddresses,
 }
@@ -67,7 +67,7 @@ const ALL: [Done; 17] = [
     Done::Detach,
     Done::Bind,
     Done::Unbind,
-    Done::TellOptions,
+    Done::SetOptions,
     Done::EndOptions,
     Done::ReadAddresses,
 ];
@@ -117,7 +117,7 @@ impl Operation for Done {
             Self::Detach => "detach a virtual interface",
             Self::Bind => "bind the virtual interfaces of an instance",
             Self::Unbind => "unbind the virtual interfaces of an instance",
-            Self::TellOptions => "set DHCP options",
+            Self::SetOptions => "set DHCP options",
             Self::EndOptions => "remove DHCP options",
             Self::ReadAddresses => "read addresses",
         }
@@ -152,7 +152,7 @@ impl Operation for Done {
                 network.vif_attach(node, &wish(&vif)).await?;
                 network.configure_tenant_networks(node).await?;
             }
-            Self::TellOptions | Self::ReadAddresses => network.add_network(node, self.kind()).await?,
+            Self::SetOptions | Self::ReadAddresses => network.add_network(node, self.kind()).await?,
             Self::EndOptions => {
                 network.add_network(node, self.kind()).await?;
                 dhcp.update_dhcp_opts(node, &options()).await?;
@@ -174,7 +174,7 @@ impl Operation for Done {
             Self::Detach => network.vif_detach(node, vif).await,
             Self::Bind => network.configure_tenant_networks(node).await,
             Self::Unbind => network.unconfigure_tenant_networks(node).await,
-            Self::TellOptions => dhcp.update_dhcp_opts(node, &options()).await,
+            Self::SetOptions => dhcp.update_dhcp_opts(node, &options()).await,
             Self::EndOptions => dhcp.clean_dhcp_opts(node).await,
             Self::ReadAddresses => dhcp.get_ip_addresses(node).await.map(drop),
         }
@@ -242,7 +242,7 @@ impl Operation for Done {
             (Self::Detach, true) => !is_attached && is_free,
             (Self::Bind, true) => is_attached && is_bound,
             (Self::Unbind, true) => is_attached && is_free,
-            (Self::TellOptions, true) => options.as_array().is_some_and(|options| options.len() == 1),
+            (Self::SetOptions, true) => options.as_array().is_some_and(|options| options.len() == 1),
             (Self::EndOptions, true) => *options == json!([]),
             (_, false) => true,
         };

@@ -26,9 +26,9 @@ async fn a_port_has_the_options_of_its_addresses_until_they_are_cleaned() {
     stage.network.add_network(&mut stage.node, NetworkKind::Provisioning).await.unwrap();
     let id = stage.note(0, "provisioning_vif_port_id").unwrap();
     dhcp.update_dhcp_opts(&stage.node, &options()).await.unwrap();
-    let told =
+    let sent =
         json!([{"opt_name": "tag:ipxe,67", "opt_value": "http://192.0.2.5/boot.ipxe", "ip_version": 4}]);
-    assert_eq!(stage.port(&id)["extra_dhcp_opts"], told);
+    assert_eq!(stage.port(&id)["extra_dhcp_opts"], sent);
     let addresses = dhcp.get_ip_addresses(&stage.node).await.unwrap();
     assert_eq!(stage.port(&id)["fixed_ips"][0]["ip_address"], addresses[0].to_string());
 

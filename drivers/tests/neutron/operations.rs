@@ -103,7 +103,7 @@ async fn a_failure_names_card_and_network_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn c07_a_port_that_was_created_and_told_to_have_failed_is_gone_on_with() {
+async fn c07_a_port_that_was_created_and_reported_as_failed_is_used() {
     for status in [500, 503] {
         let mut stage = Stage::new().await;
         stage.cloud.inner().faults.push(("POST /v2.0/ports", Fault::AfterAll(status)));
@@ -114,7 +114,7 @@ async fn c07_a_port_that_was_created_and_told_to_have_failed_is_gone_on_with() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_taken_is_told() {
+async fn an_address_that_is_taken_is_reported() {
     let mut stage = Stage::new().await;
     let foreign = stage.foreign(json!({"network_id": "net-1", "mac_address": CARD}));
     let error = stage.network.add_network(&mut stage.node, KIND).await.unwrap_err().to_string();

@@ -29,7 +29,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    pub fn create(&mut self, told: &Value) -> (u16, Value) {
+    pub fn create(&mut self, body: &Value) -> (u16, Value) {
         self.count += 1;
         let count = self.count;
         let mut port = json!({
@@ -38,10 +38,10 @@ impl Ports {
             "binding:vnic_type": "normal", "security_groups": ["default"], "extra_dhcp_opts": [],
             "fixed_ips": [{"subnet_id": "subnet-1", "ip_address": format!("192.0.2.{count}")}],
         });
-        if told["network_id"].as_str().is_none_or(str::is_empty) {
+        if body["network_id"].as_str().is_none_or(str::is_empty) {
             return (400, refusal("HTTPBadRequest", "network_id is missing"));
         }
-        match self.change(&mut port, told) {
+        match self.change(&mut port, body) {
             Ok(()) => {
                 self.all.insert(format!("port-{count}"), port.clone());
                 (201, json!({"port": port}))
@@ -50,7 +50,7 @@ impl Ports {
         }
     }
 
-    pub fn one(&mut self, method: &Method, id: &str, told: &Value) -> (u16, Value) {
+    pub fn one(&mut self, method: &Method, id: &str, body: &Value) -> (u16, Value) {
         let Some(mut port) = self.all.get(id).cloned() else {
             return (404, refusal("PortNotFound", &format!("Port {id} could not be found.")));
         };
@@ -60,7 +60,7 @@ impl Ports {
                 return (204, Value::Null);
             }
             Method::PUT => {
-                if let Err(refused) = self.change(&mut port, told) {
+                if let Err(refused) = self.change(&mut port, body) {
                     return refused;
                 }
                 self.all.insert(id.to_owned(), port.clone());
@@ -70,13 +70,13 @@ impl Ports {
         (200, json!({"port": port}))
     }
 
-    fn change(&mut self, port: &mut Value, told: &Value) -> Result<(), (u16, Value)> {
-        let told = told.as_object().unwrap();
-        if let Some(name) = told.keys().find(|name| !FIELDS.contains(&name.as_str())) {
+    fn change(&mut self, port: &mut Value, body: &Value) -> Result<(), (u16, Value)> {
+        let body = body.as_object().unwrap();
+        if let Some(name) = body.keys().find(|name| !FIELDS.contains(&name.as_str())) {
             return Err((400, refusal("HTTPBadRequest", &format!("Unrecognized attribute(s) '{name}'"))));
         }
         let was_bound = port["binding:host_id"] != "";
-        for (name, value) in told {
+        for (name, value) in body {
             match name.as_str() {
                 "mac_address" if was_bound => {
                     let message = "Unable to complete operation on port: it is already bound";
@@ -113,9 +113,9 @@ impl Ports {
 }
 
 /// Options are changed one by one; one whose value is null ends.
-fn change_options(port: &mut Value, told: &Value) {
+fn change_options(port: &mut Value, body: &Value) {
     let mut options = port["extra_dhcp_opts"].as_array().unwrap().clone();
-    for option in told.as_array().unwrap() {
+    for option in body.as_array().unwrap() {
         let key = |one: &Value| (one["opt_name"].clone(), one["ip_version"].as_u64().unwrap_or(4));
         options.retain(|one| key(one) != key(option));
         if !option["opt_value"].is_null() {

@@ -30,7 +30,7 @@ async fn openstack_an_application_credential_does_as_its_user() {
 }
 
 #[tokio::test]
-async fn openstack_a_password_or_a_region_that_is_wrong_is_told() {
+async fn openstack_a_password_or_a_region_that_is_wrong_is_reported() {
     let cloud = Cloud::shared().await;
     let error = neutron(cloud, &by_password([USER[0], "mud"])).unwrap().network("valley").await.unwrap_err();
     let error = error.to_string();
@@ -75,7 +75,7 @@ async fn openstack_a_neutron_without_keystone_is_asked_without_a_token() {
     let settings = Arc::new(NetworkSettings { networks, ..NetworkSettings::default() });
     let interface = NeutronNetwork::separate(open, settings);
     interface.add_network(&mut stage.node, NetworkKind::Provisioning).await.unwrap();
-    assert_eq!(stage.told(0), [stage.plug(0, 101)]);
+    assert_eq!(stage.commands(0), [stage.plug(0, 101)]);
     interface.remove_network(&mut stage.node, NetworkKind::Provisioning).await.unwrap();
-    assert_eq!(stage.told(0).last(), Some(&stage.unplug(0)));
+    assert_eq!(stage.commands(0).last(), Some(&stage.unplug(0)));
 }

@@ -216,14 +216,14 @@ impl Cloud {
     }
 
     /// What the switch was told.
-    pub fn told(&self) -> Vec<String> {
+    pub fn commands(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for entry in fs::read_dir(&self.folder).unwrap() {
             let path = entry.unwrap().path();
             if path.file_name().unwrap().to_string_lossy().starts_with("neutron.wsgi.api-") {
                 let text = fs::read_to_string(path).unwrap();
-                let told = text.lines().filter(|line| line.contains("netmiko_devices.fake "));
-                lines.extend(told.filter_map(|line| Some(line.rsplit_once("] ")?.1.to_owned())));
+                let commands = text.lines().filter(|line| line.contains("netmiko_devices.fake "));
+                lines.extend(commands.filter_map(|line| Some(line.rsplit_once("] ")?.1.to_owned())));
             }
         }
         lines

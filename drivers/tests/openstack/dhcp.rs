@@ -24,9 +24,9 @@ async fn openstack_a_port_has_the_options_of_a_boot_until_they_are_cleaned() {
         option(6, "59", "tftp://[2001:db8::1]/snponly.efi"),
     ];
     dhcp.update_dhcp_opts(&stage.node, &options).await.unwrap();
-    let mut told = stage.port(&id).await.1["extra_dhcp_opts"].take();
-    let told = told.as_array_mut().unwrap();
-    told.sort_by_key(|option| option["opt_name"].to_string());
+    let mut options = stage.port(&id).await.1["extra_dhcp_opts"].take();
+    let options = options.as_array_mut().unwrap();
+    options.sort_by_key(|option| option["opt_name"].to_string());
     let expected = [
         ("66", "192.0.2.5"),
         ("tag:!ipxe,67", "snponly.efi"),
@@ -34,7 +34,7 @@ async fn openstack_a_port_has_the_options_of_a_boot_until_they_are_cleaned() {
     ];
     let expected =
         expected.map(|(name, value)| json!({"opt_name": name, "opt_value": value, "ip_version": 4}));
-    assert_eq!(*told, expected);
+    assert_eq!(*options, expected);
     let addresses = dhcp.get_ip_addresses(&stage.node).await.unwrap();
     assert_eq!(stage.port(&id).await.1["fixed_ips"][0]["ip_address"], addresses[0].to_string());
     for _ in 0..2 {

@@ -29,7 +29,7 @@ async fn openstack_every_operation_has_a_port_that_the_switch_connects_and_that_
         ] {
             assert_eq!(port[field], expected, "{kind} {field}");
         }
-        assert_eq!(stage.told(0).last(), Some(&stage.plug(0, vlan)), "{kind}");
+        assert_eq!(stage.commands(0).last(), Some(&stage.plug(0, vlan)), "{kind}");
         // A second time it is gone on with.
         stage.network.add_network(&mut stage.node, kind).await.unwrap();
         assert_eq!(stage.note(0, &key), Some(id.clone()));
@@ -39,7 +39,7 @@ async fn openstack_every_operation_has_a_port_that_the_switch_connects_and_that_
             assert_eq!(stage.port(&id).await.0, StatusCode::NOT_FOUND, "{kind}");
             assert_eq!(stage.note(0, &key), None);
         }
-        assert_eq!(stage.told(0).last(), Some(&stage.unplug(0)), "{kind}");
+        assert_eq!(stage.commands(0).last(), Some(&stage.unplug(0)), "{kind}");
     }
 }
 

@@ -78,9 +78,9 @@ impl Stage {
     }
 
     /// What the switch was told about the port of a card.
-    pub fn told(&self, card: u32) -> Vec<String> {
+    pub fn commands(&self, card: u32) -> Vec<String> {
         let port = port_id(self.first + card);
-        self.cloud.told().into_iter().filter(|line| line.split(' ').any(|word| word == port)).collect()
+        self.cloud.commands().into_iter().filter(|line| line.split(' ').any(|word| word == port)).collect()
     }
 
     /// What the switch is told when a card joins a VLAN.

@@ -28,14 +28,14 @@ async fn openstack_one_is_attached_by_its_physical_network_bound_and_detached() 
         assert_eq!(port["binding:profile"], json!({"local_link_information": [stage.link(1)]}));
         assert_eq!((&port["binding:vif_type"], &port["status"]), (&json!("other"), &json!("ACTIVE")));
     }
-    assert_eq!(stage.told(1).last(), Some(&stage.plug(1, 250)));
+    assert_eq!(stage.commands(1).last(), Some(&stage.plug(1, 250)));
     for _ in 0..2 {
         stage.network.unconfigure_tenant_networks(&mut stage.node).await.unwrap();
         let port = stage.port(&vif).await.1;
         assert_eq!((&port["binding:host_id"], &port["binding:profile"]), (&json!(""), &json!({})));
         assert!(![&own, &json!(stage.address(1))].contains(&&port["mac_address"]), "it is a new one");
     }
-    assert_eq!(stage.told(1).last(), Some(&stage.unplug(1)));
+    assert_eq!(stage.commands(1).last(), Some(&stage.unplug(1)));
     stage.network.vif_detach(&mut stage.node, &vif).await.unwrap();
     assert_eq!(stage.network.vif_list(&stage.node).await.unwrap(), [""; 0]);
     assert_eq!(stage.port(&vif).await.0, StatusCode::OK, "it is its user's");
@@ -58,7 +58,7 @@ async fn openstack_an_instance_that_runs_has_a_new_one_at_once() {
     let vif = stage.vif("meadow").await;
     stage.network.vif_attach(&mut stage.node, &wish(&json!({"id": vif}))).await.unwrap();
     assert_eq!(stage.port(&vif).await.1["binding:vif_type"], "other");
-    assert_eq!(stage.told(0).last(), Some(&stage.plug(0, 150)));
+    assert_eq!(stage.commands(0).last(), Some(&stage.plug(0, 150)));
     stage.network.vif_detach(&mut stage.node, &vif).await.unwrap();
     assert_eq!(stage.port(&vif).await.1["binding:vif_type"], "unbound");
 }
@@ -77,7 +77,7 @@ async fn openstack_a_group_of_cards_is_bound_by_all_of_its_cables() {
     }
     // While it is deployed, the card that it boots from is by itself.
     stage.network.add_network(&mut stage.node, NetworkKind::Provisioning).await.unwrap();
-    assert_eq!(stage.told(0), [stage.plug(0, 101)]);
+    assert_eq!(stage.commands(0), [stage.plug(0, 101)]);
     let vif = stage.vif("meadow").await;
     stage.network.vif_attach(&mut stage.node, &wish(&json!({"id": vif}))).await.unwrap();
     stage.network.remove_network(&mut stage.node, NetworkKind::Provisioning).await.unwrap();
@@ -90,10 +90,10 @@ async fn openstack_a_group_of_cards_is_bound_by_all_of_its_cables() {
     assert_eq!(port["binding:profile"]["local_link_information"], json!([stage.link(0), stage.link(1)]));
     assert_eq!(port["binding:profile"]["local_group_information"], information);
     for card in [0, 1] {
-        assert_eq!(stage.told(card).last(), Some(&stage.plug(card, 150)));
+        assert_eq!(stage.commands(card).last(), Some(&stage.plug(card, 150)));
     }
     stage.network.unconfigure_tenant_networks(&mut stage.node).await.unwrap();
     for card in [0, 1] {
-        assert_eq!(stage.told(card).last(), Some(&stage.unplug(card)));
+        assert_eq!(stage.commands(card).last(), Some(&stage.unplug(card)));
     }
 }

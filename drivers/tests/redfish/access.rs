@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use farrier_conductor::interfaces::PowerInterface;
 use farrier_conductor::model::PowerState;
-use farrier_drivers::bmc::pace::Pace;
+use farrier_drivers::client::rate_limit::RateLimit;
 use farrier_drivers::redfish::RedfishSettings;
 use serde_json::json;
 use std::io::Write;
@@ -128,10 +128,10 @@ async fn a_bmc_that_hangs_has_a_deadline() {
 }
 
 #[tokio::test]
-async fn a_bmc_is_asked_at_its_pace_and_by_one_at_a_time() {
+async fn a_bmc_is_asked_within_its_rate_limit_and_once_at_a_time() {
     let interval = Duration::from_millis(40);
-    let pace = Pace { interval, burst: 2, ..settings().pace };
-    let Stage { bmc, node, power, .. } = Stage::with([], RedfishSettings { pace, ..settings() }).await;
+    let rate_limit = RateLimit { interval, burst: 2, ..settings().rate_limit };
+    let Stage { bmc, node, power, .. } = Stage::with([], RedfishSettings { rate_limit, ..settings() }).await;
     let asking = (0..8).map(|_| power.power_state(&node));
     for answer in futures_util::future::join_all(asking).await {
         answer.unwrap();
@@ -139,7 +139,7 @@ async fn a_bmc_is_asked_at_its_pace_and_by_one_at_a_time() {
     let at: Vec<Instant> = bmc.inner().seen.iter().map(|seen| seen.at).collect();
     let least = interval * u32::try_from(at.len() - 2).unwrap();
     let took = *at.last().unwrap() - at[0];
-    // Threads of a busy computer are late, and lateness of the first request is not pace.
+    // Threads of a busy computer are late, and lateness of the first request is not the rate limit.
     assert!(took + interval >= least, "{} requests in {took:?}", at.len());
 }
 

@@ -90,7 +90,7 @@ async fn boot_mode_and_secure_boot_are_set_and_read_again() {
 }
 
 #[tokio::test]
-async fn management_tells_what_the_machine_is() {
+async fn management_reads_what_the_machine_is() {
     let Stage { bmc, node, power, management } = Stage::new([]).await;
     assert_eq!(management.detect_vendor(&node).await.unwrap(), "Farm");
     let addresses = management.get_mac_addresses(&node).await.unwrap();
@@ -127,6 +127,6 @@ async fn lights_are_switched_and_looked_at_again() {
 async fn versions_of_firmware_are_those_of_the_machine_and_of_its_bmc() {
     let Stage { bmc: _bmc, node, management, .. } = Stage::new([]).await;
     let versions = management.get_firmware_versions(&node).await.unwrap();
-    let told: Vec<_> = versions.iter().map(|one| (one.component.as_str(), one.version.as_str())).collect();
-    assert_eq!(told, [("bios", "U30 v2.1"), ("bmc", "iLO 5 v2.44")]);
+    let read: Vec<_> = versions.iter().map(|one| (one.component.as_str(), one.version.as_str())).collect();
+    assert_eq!(read, [("bios", "U30 v2.1"), ("bmc", "iLO 5 v2.44")]);
 }

@@ -7,7 +7,7 @@ use farrier_conductor::model::LogEntry;
 use time::{Duration, OffsetDateTime};
 
 /// What is told of the last minute of a BMC with these manners, and so many entries, one for each second.
-async fn told(manners: &[Manner], count: i64) -> (Stage, Vec<LogEntry>) {
+async fn read(manners: &[Manner], count: i64) -> (Stage, Vec<LogEntry>) {
     let stage = Stage::new(manners.iter().copied()).await;
     stage.bmc.inner().log =
         (0..count).map(|place| (count - 1 - place, format!("entry {}", count - 1 - place))).collect();
@@ -17,7 +17,7 @@ async fn told(manners: &[Manner], count: i64) -> (Stage, Vec<LogEntry>) {
 }
 
 #[tokio::test]
-async fn the_latest_entries_are_told_the_oldest_first() {
+async fn the_latest_entries_are_read_the_oldest_first() {
     use Manner::{EntriesByPath, FastClock, NewestFirst};
     for (manners, count, least) in [
         (&[][..], 3, 3),
@@ -30,7 +30,7 @@ async fn the_latest_entries_are_told_the_oldest_first() {
         (&[EntriesByPath, NewestFirst], 40, 12),
         (&[], 0, 0),
     ] {
-        let (stage, log) = told(manners, count).await;
+        let (stage, log) = read(manners, count).await;
         assert_eq!(log.len(), least, "{manners:?} {count}: {log:#?}");
         let expected: Vec<_> =
             (0..least).rev().map(|ago| format!("Warning: entry {ago}, SEL.1.0.Oem")).collect();
@@ -48,7 +48,7 @@ async fn the_latest_entries_are_told_the_oldest_first() {
 
 #[tokio::test]
 async fn what_is_older_is_left_out() {
-    let (_stage, log) = told(&[], 70).await;
+    let (_stage, log) = read(&[], 70).await;
     assert_eq!(log.len(), 40, "as many as are read");
     let stage = Stage::new([]).await;
     stage.bmc.inner().log = vec![(7200, "old".into()), (5, "666172726965726C696E6B0000".into())];

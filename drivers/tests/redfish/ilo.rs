@@ -134,7 +134,7 @@ async fn the_boot_mode_of_an_ilo_is_a_pending_setting_of_the_firmware() {
 }
 
 #[tokio::test]
-async fn lights_and_firmware_of_an_ilo_are_told() {
+async fn lights_and_firmware_of_an_ilo_are_read() {
     let ilo = StandIn::of(Mockup::read("hpe-ilo7")).await;
     let Stable { ilo: _ilo, node, management, .. } = stable_of(ilo);
     let lights = management.get_supported_indicators(&node).await.unwrap();
@@ -143,12 +143,12 @@ async fn lights_and_firmware_of_an_ilo_are_told() {
     management.set_indicator_state(&node, enclosure, IndicatorState::Off).await.unwrap();
     assert_eq!(management.get_indicator_state(&node, enclosure).await.unwrap(), IndicatorState::Off);
     let versions = management.get_firmware_versions(&node).await.unwrap();
-    let told: Vec<_> = versions.iter().map(|one| one.version.as_str()).collect();
-    assert_eq!(told, ["U68 v1.40 (05/22/2025)", "1.14.00 May 28 2025"]);
+    let read: Vec<_> = versions.iter().map(|one| one.version.as_str()).collect();
+    assert_eq!(read, ["U68 v1.40 (05/22/2025)", "1.14.00 May 28 2025"]);
 }
 
 #[tokio::test]
-async fn what_an_ilo_refuses_is_told_in_the_words_of_its_node() {
+async fn what_an_ilo_refuses_is_reported_with_the_keys_of_its_node() {
     let Stable { ilo, power, .. } = stable(&[]).await;
     let wrong = node(json!({"ilo_address": ilo.url, "ilo_username": USER, "ilo_password": "hay+oats"}));
     for _ in 0..3 {

@@ -6,7 +6,7 @@ use crate::stage::settings;
 use crate::stand_in::{Manner, PASSWORD, StandIn, USER};
 use farrier_conductor::model::{NewNode, PowerState};
 use farrier_conductor::{Drivers, HardwareType, Settings};
-use farrier_drivers::bmc::pace::Pace;
+use farrier_drivers::client::rate_limit::RateLimit;
 use farrier_drivers::fake::with_fake_hardware;
 use farrier_drivers::redfish::{Bmcs, Lasting, RedfishPower, RedfishSettings};
 use farrier_engine::Conductor;
@@ -39,11 +39,11 @@ impl fmt::Display for Reading {
 }
 
 /// What a BMC gets: four requests at once, and then ten in a second.
-const PACE: Pace = Pace {
+const RATE_LIMIT: RateLimit = RateLimit {
     interval: Duration::from_millis(100),
     burst: 4,
-    first_rest: Duration::from_secs(1),
-    longest_rest: Duration::from_secs(30),
+    first_backoff: Duration::from_secs(1),
+    longest_backoff: Duration::from_secs(30),
 };
 
 fn manner(number: usize) -> Option<Manner> {
@@ -71,7 +71,7 @@ async fn healthy_machines_are_read_whatever_the_others_do() {
 ///
 /// # Panics
 ///
-/// When a healthy one is not read within the limit, or a BMC gets more than its pace.
+/// When a healthy one is not read within the limit, or a BMC gets more than its rate limit.
 pub async fn read(machines: usize, limit: Duration) -> Reading {
     rustls::crypto::ring::default_provider().install_default().ok();
     let folder = tempfile::tempdir().unwrap();
@@ -80,7 +80,7 @@ pub async fn read(machines: usize, limit: Duration) -> Reading {
     site.power_sync.sync_power_state_interval = PAUSE;
     site.power_sync.force_power_state_during_sync = false;
     let sessions = Bmcs::new(RedfishSettings {
-        pace: PACE,
+        rate_limit: RATE_LIMIT,
         request_timeout: RedfishSettings::default().request_timeout,
         ..settings()
     });
@@ -118,16 +118,16 @@ pub async fn read(machines: usize, limit: Duration) -> Reading {
         }
     }
     let reading = Reading { took: start.elapsed(), memory_kib: memory().saturating_sub(before) };
-    bmcs.iter().for_each(assert_pace);
+    bmcs.iter().for_each(assert_rate_limit);
     running.abort();
     reading
 }
 
-/// No BMC gets more than its pace: in any second, what its bucket holds and what comes into it.
-fn assert_pace(bmc: &StandIn) {
+/// No BMC gets more than its rate limit: in any second, what its bucket holds and what comes into it.
+fn assert_rate_limit(bmc: &StandIn) {
     let at: Vec<_> = bmc.inner().seen.iter().map(|seen| seen.at).collect();
     let second = Duration::from_secs(1);
-    let most = PACE.burst as usize + 10;
+    let most = RATE_LIMIT.burst as usize + 10;
     for (first, start) in at.iter().enumerate() {
         let within = at[first..].iter().take_while(|later| **later - *start < second).count();
         // One that was late on its way came with the next.

@@ -1,7 +1,7 @@
 //! The requests of Metal3's baremetal-operator (02aa505, August 2026) for each scheme of its BMC addresses, from the
 //! registration of a host to its deletion, against the hardware types `redfish` and `idrac` and a BMC.
 
-use crate::media::stage::{fill, shelf};
+use crate::media::stage::{fill, published_media};
 use crate::stage::settings;
 use crate::stand_in::{Manner, PASSWORD, SYSTEM, StandIn, USER};
 use farrier_conductor::{Drivers, Settings};
@@ -10,9 +10,9 @@ use farrier_drivers::netboot::by_arch::ConfiguredImages;
 use farrier_drivers::netboot::images::AllowedFolders;
 use farrier_drivers::netboot::interface::Netboot;
 use farrier_drivers::netboot::loaders::Loaders;
-use farrier_drivers::netboot::render::Renderer;
+use farrier_drivers::netboot::scripts::render::Renderer;
+use farrier_drivers::netboot::scripts::templates::Templates;
 use farrier_drivers::netboot::target::Defaults;
-use farrier_drivers::netboot::templates::Templates;
 use farrier_drivers::netboot::{self, with_netboot};
 use farrier_drivers::redfish::{Bmcs, IDRAC, REDFISH, with_types};
 use farrier_drivers::virtual_media::{self, VirtualMediaBoot, with_virtual_media};
@@ -160,7 +160,7 @@ async fn conductor(folder: &Path, api: &str) -> Conductor {
     let (loaders, roots) = (Loaders::default(), BootRoots::default());
     let netboot = Netboot { defaults: defaults.clone(), renderer, loaders, dhcp: None, roots };
     let drivers = with_netboot(Drivers::default(), &Arc::new(netboot));
-    let drivers = with_virtual_media(drivers, VirtualMediaBoot::new(shelf(folder), defaults));
+    let drivers = with_virtual_media(drivers, VirtualMediaBoot::new(published_media(folder), defaults));
     let by_media = [virtual_media::NAME, virtual_media::NAME_OF_HTTPS, virtual_media::NAME_OF_IDRAC];
     let boot = [&netboot::NAMES[..], &by_media].concat();
     let types = [(REDFISH, &boot[..]), (IDRAC, &boot[..])];
@@ -208,9 +208,9 @@ async fn live(scheme: &Scheme) {
     site.send(Method::GET, &format!("{NODE}/inventory"), Value::Null, 404).await;
     site.patch(json!({"/inspect_interface": "redfish"})).await;
     site.succeed(json!({"target": "inspect"}), "manageable").await;
-    let told = site.get(&format!("{NODE}/inventory")).await;
-    assert_eq!(told["inventory"]["interfaces"].as_array().unwrap().len(), 2, "{message}");
-    assert!(told["plugin_data"]["all_interfaces"].is_object(), "{told}");
+    let inventory = site.get(&format!("{NODE}/inventory")).await;
+    assert_eq!(inventory["inventory"]["interfaces"].as_array().unwrap().len(), 2, "{message}");
+    assert!(inventory["plugin_data"]["all_interfaces"].is_object(), "{inventory}");
     let ports = site.get("ports?fields=node_uuid,uuid,address").await;
     let addresses: Vec<_> = ports["ports"].as_array().unwrap().iter().map(|port| &port["address"]).collect();
     assert!(addresses.contains(&&json!("52:54:00:00:00:01")) && addresses.len() == 2, "{ports}");

@@ -10,7 +10,7 @@ use std::time::Duration;
 const RESET: &str = "POST /redfish/v1/Systems/1/Actions/ComputerSystem.Reset";
 
 #[tokio::test]
-async fn a_machine_goes_on_and_off_and_is_told_once() {
+async fn a_machine_goes_on_and_off_and_is_ordered_once() {
     let Stage { bmc, node, power, .. } = Stage::new([]).await;
     assert_eq!(power.power_state(&node).await.unwrap(), PowerState::Off);
     power.power_on(&node).await.unwrap();
@@ -42,7 +42,7 @@ async fn states_between_count_as_where_they_lead() {
 }
 
 #[tokio::test]
-async fn a_bmc_that_forgets_or_restarts_is_told_again() {
+async fn a_bmc_that_forgets_or_restarts_gets_the_order_again() {
     for manner in
         [Manner::ForgetsFirstReset, Manner::RestartsAtReset, Manner::OutOfServiceAtFirst, Manner::Tasks]
     {
@@ -54,7 +54,7 @@ async fn a_bmc_that_forgets_or_restarts_is_told_again() {
 }
 
 #[tokio::test]
-async fn tasks_that_fail_or_never_end_are_told_of() {
+async fn tasks_that_fail_or_never_end_are_reported() {
     let ms = Duration::from_millis;
     for (manner, task_timeout, part) in [
         (Manner::FailingTasks, ms(60_000), "its task ended with Exception: fuse blown, said ******"),
@@ -69,7 +69,7 @@ async fn tasks_that_fail_or_never_end_are_told_of() {
 }
 
 #[tokio::test]
-async fn what_the_bmc_says_is_told_and_never_the_password() {
+async fn what_the_bmc_says_is_reported_and_never_the_password() {
     let Stage { bmc: _bmc, node, power, .. } = Stage::new([Manner::RepeatsPassword]).await;
     let error = power.power_on(&node).await.unwrap_err().to_string();
     assert!(

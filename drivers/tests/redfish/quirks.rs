@@ -38,7 +38,7 @@ async fn is_led(manner: Manner, settings: RedfishSettings) -> Result<bool, Inter
 async fn f23_f55_f56_f57_each_quirk_is_needed() {
     for row in QUIRKS {
         let manner = Manner::Odd(row.quirk);
-        // A drive that goes on saying that it is full is waited for in vain by whoever knows it, too.
+        // A drive that goes on saying that it is full is waited for in vain by a driver that knows it, too.
         let media_wait = if row.quirk == Quirk::StaleInserted { BRIEF } else { settings().media_wait };
         let with = RedfishSettings { media_wait, ..settings() };
         assert!(is_led(manner, with).await.unwrap(), "{:?}", row.quirk);

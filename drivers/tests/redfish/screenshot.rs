@@ -1,5 +1,5 @@
 //! What is on the screen of a machine, in the ways of those makers that show it. None of them is part of the schema:
-//! whoever has not got it shows nothing.
+//! a BMC that has not got it shows nothing.
 
 use crate::stage::{Stage, settings};
 use crate::stand_in::Mockup;
@@ -28,8 +28,8 @@ fn irmc(name: &str, action: &Value) -> Mockup {
 /// The picture, and what the BMC was told for it.
 async fn screen(stage: &Stage) -> (Result<Vec<u8>, InterfaceError>, Vec<Value>) {
     let picture = stage.management.get_screenshot(&stage.node).await;
-    let told = stage.bmc.bodies(&Method::POST).into_iter().filter(|body| body.get("UserName").is_none());
-    (picture, told.collect())
+    let sent = stage.bmc.bodies(&Method::POST).into_iter().filter(|body| body.get("UserName").is_none());
+    (picture, sent.collect())
 }
 
 #[tokio::test]
@@ -42,9 +42,9 @@ async fn the_screen_is_had_in_the_way_of_each_maker() {
         ("supermicro-dumps", JPEG, vec![dump("Create"), dump("Download")]),
     ] {
         let stage = Stage::of(Mockup::read(name).showing(picture, Some(3))).await;
-        let (told_picture, told) = screen(&stage).await;
-        assert_eq!(told_picture.unwrap(), picture, "{name}");
-        assert_eq!(told, expected, "{name}");
+        let (read_picture, sent) = screen(&stage).await;
+        assert_eq!(read_picture.unwrap(), picture, "{name}");
+        assert_eq!(sent, expected, "{name}");
     }
 }
 
@@ -69,9 +69,9 @@ async fn an_irmc_is_understood_whatever_its_firmware_calls_the_action_and_its_pa
         ("#FTSComputerSystem.Screenshot", json!({"target": IRMC_TARGET}), "FTSScreenshotType"),
     ] {
         let stage = Stage::of(irmc(name, &action).showing(JPEG, Some(0))).await;
-        let (picture, told) = screen(&stage).await;
+        let (picture, sent) = screen(&stage).await;
         assert_eq!(picture.unwrap(), JPEG, "{name} {action}");
-        assert_eq!(told, [json!({parameter: "Make"}), json!({parameter: "Save"})], "{name} {action}");
+        assert_eq!(sent, [json!({parameter: "Make"}), json!({parameter: "Save"})], "{name} {action}");
     }
 }
 
@@ -87,15 +87,15 @@ async fn a_bmc_that_has_none_of_these_ways_shows_nothing() {
     let others = ["hpe-ilo5", "lenovo-xcc", "supermicro-x12", "openbmc-gb300", "dmtf-rackmount1"];
     for mockup in others.map(Mockup::read).into_iter().chain([has_no_pictures, without]) {
         let stage = Stage::of(mockup).await;
-        let (none, told) = screen(&stage).await;
+        let (none, sent) = screen(&stage).await;
         let none = none.unwrap_err();
         assert!(matches!(none, InterfaceError::Unsupported { .. }), "{none}");
-        assert_eq!(told, Vec::<Value>::new());
+        assert_eq!(sent, Vec::<Value>::new());
     }
 }
 
 #[tokio::test]
-async fn what_is_no_picture_or_too_long_a_one_is_told() {
+async fn what_is_no_picture_or_too_long_a_one_is_refused() {
     let long = [JPEG, &vec![0; 5 << 20]].concat();
     for name in ["dell-idrac9", "fujitsu-irmc", "supermicro-dumps"] {
         for (picture, expected) in [
@@ -113,17 +113,17 @@ async fn what_is_no_picture_or_too_long_a_one_is_told() {
 
 /// One that is told again and again answers nothing for minutes.
 #[tokio::test]
-async fn an_irmc_that_makes_no_picture_is_told_once() {
+async fn an_irmc_that_makes_no_picture_is_asked_once() {
     let brief = RedfishSettings { screen_wait: Duration::from_millis(100), ..settings() };
     let stage = Stage::of_with(Mockup::read("fujitsu-irmc").showing(JPEG, None), brief).await;
-    let (error, told) = screen(&stage).await;
+    let (error, sent) = screen(&stage).await;
     let error = error.unwrap_err().to_string();
     assert!(error.contains("was told to take a screenshot, and says that it has none after 0 s"), "{error}");
-    assert_eq!(told, [json!({"FTSScreenshotType": "Make"})]);
+    assert_eq!(sent, [json!({"FTSScreenshotType": "Make"})]);
 
     let off = Mockup::read("fujitsu-irmc").with(IRMC, "/PowerState", json!("Off"));
-    let (error, told) = screen(&Stage::of(off).await).await;
+    let (error, sent) = screen(&Stage::of(off).await).await;
     let error = error.unwrap_err().to_string();
     assert!(error.ends_with("has a machine that is off and shows nothing; power the machine on"), "{error}");
-    assert_eq!(told, Vec::<Value>::new());
+    assert_eq!(sent, Vec::<Value>::new());
 }

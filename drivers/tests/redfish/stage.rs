@@ -3,7 +3,7 @@
 use crate::stand_in::{Manner, Mockup, PASSWORD, StandIn, USER};
 use farrier_conductor::model::clock::{Clock, SystemClock};
 use farrier_conductor::model::{NewNode, Node};
-use farrier_drivers::bmc::pace::Pace;
+use farrier_drivers::client::rate_limit::RateLimit;
 use farrier_drivers::redfish::{Bmcs, Lasting, RedfishManagement, RedfishPower, RedfishSettings};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub fn info(url: &str) -> Value {
 pub fn settings() -> RedfishSettings {
     let ms = Duration::from_millis;
     RedfishSettings {
-        pace: Pace { interval: ms(1), burst: 1000, first_rest: ms(2), longest_rest: ms(20) },
+        rate_limit: RateLimit { interval: ms(1), burst: 1000, first_backoff: ms(2), longest_backoff: ms(20) },
         busy_pause: ms(5),
         refusal_pause: ms(5),
         task_poll: ms(5),

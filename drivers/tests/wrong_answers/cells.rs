@@ -129,11 +129,11 @@ impl<O: Operation> Cell<O> {
         O::spoil(&stage, Some((*before, *wrong)));
         let first = operation.run(&mut stage).await.map_err(|error| error.to_string());
         O::spoil(&stage, None);
-        let told = first.as_ref().err();
-        if let Some(error) = told.filter(|error| !O::names(*wrong, request, error)) {
+        let failure = first.as_ref().err();
+        if let Some(error) = failure.filter(|error| !O::names(*wrong, request, error)) {
             return Err(format!("the error does not name the answer: {error}"));
         }
-        let ended = told.map_or("it succeeds".to_owned(), |error| format!("it fails ({error})"));
+        let ended = failure.map_or("it succeeds".to_owned(), |error| format!("it fails ({error})"));
         let checked = operation.check(&mut stage, first.is_ok()).await;
         checked.map_err(|what| format!("{ended}, and {what}"))?;
         let again = operation.run_again(&mut stage).await;
@@ -217,8 +217,8 @@ pub async fn one_answer_is_wrong<O: Operation>(all: Vec<O>, usual: Vec<O>) {
         };
         let cells: Vec<_> = judged.iter().map(cell).collect();
         let seconds = begun.elapsed().as_secs();
-        let told = json!({"seconds": seconds, "again": again_green, "cells": cells, "left_out": left_out});
-        std::fs::write(report, told.to_string()).unwrap();
+        let summary = json!({"seconds": seconds, "again": again_green, "cells": cells, "left_out": left_out});
+        std::fs::write(report, summary.to_string()).unwrap();
     }
     let lines: Vec<_> = red.iter().map(|(name, why)| format!("{}: {why}", name.join(", "))).collect();
     assert!(lines.is_empty(), "{} of {count} cells are red:\n{}", lines.len(), lines.join("\n"));

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_shown_is_told_without_it() {
+    fn what_cannot_be_used_is_refused_without_showing_it() {
         for (variables, expected) in [
             (vec![("FARRIER_USERNAME", "me")], "FARRIER_PASSWORD is missing beside the name \"me\""),
             (vec![("OS_AUTH_TYPE", "http_basic")], "needs OS_USERNAME"),

@@ -1,10 +1,10 @@
 //! Operators that Keystone knows, beside those of the file. A token in `X-Auth-Token` is shown to Keystone, which returns
 //! whose it is; a token may ask about itself, so the conductor needs no account there.
 
-use crate::auth::attempts::{Attempts, Lane, Pace};
 use crate::auth::operators::Operators;
+use crate::auth::rate_limit::{RateLimit, RateLimitKey, RateLimiter};
 use crate::auth::shown::X_AUTH_TOKEN;
-use crate::network::turns::Turns;
+use crate::network::fair_semaphore::FairSemaphore;
 use anyhow::Context;
 use async_trait::async_trait;
 use axum::extract::ConnectInfo;
@@ -41,11 +41,11 @@ const LIFE_OF_UNKNOWN: Duration = Duration::from_secs(30);
 /// Questions at a time; of one client, an eighth of them.
 const AT_ONCE: usize = 16;
 
-/// Questions that may wait for their turn; of one client, an eighth of them.
+/// Questions that may wait; of one client, an eighth of them.
 const QUEUE: usize = 128;
 
 /// How many unknown tokens a client may show: each is a question to Keystone.
-const UNKNOWN: Pace = Pace { at_once: 20, earned_in: Duration::from_secs(2) };
+const UNKNOWN: RateLimit = RateLimit { burst: 20, interval: Duration::from_secs(2) };
 
 /// Most tokens that are remembered.
 const MOST: usize = 4096;
@@ -74,9 +74,9 @@ pub(crate) struct Keystone {
     challenge: HeaderValue,
     projects: Vec<String>,
     seen: Mutex<HashMap<[u8; 32], Known>>,
-    attempts: Attempts,
-    queue: Turns,
-    turns: Turns,
+    rate_limiter: RateLimiter,
+    queue: FairSemaphore,
+    questions: FairSemaphore,
 }
 
 /// What is known of a token, and until when.
@@ -161,9 +161,9 @@ impl Keystone {
             challenge,
             projects,
             seen: Mutex::default(),
-            attempts: Attempts::default(),
-            queue: Turns::new(QUEUE),
-            turns: Turns::new(AT_ONCE),
+            rate_limiter: RateLimiter::default(),
+            queue: FairSemaphore::new(QUEUE),
+            questions: FairSemaphore::new(AT_ONCE),
         })
     }
 
@@ -177,9 +177,9 @@ impl Keystone {
             Some(Owner::UnknownOnce) => true,
             None => false,
         };
-        let lane = Lane::new(peer, None);
+        let limit_key = RateLimitKey::new(peer, None);
         let throttled = |retry_after| Denial::Throttled { retry_after };
-        self.attempts.take_of(&lane, UNKNOWN, Instant::now()).map_err(throttled)?;
+        self.rate_limiter.take_of(&limit_key, UNKNOWN, Instant::now()).map_err(throttled)?;
         let token = match self.ask(shown, peer).await {
             Err(denial @ Denial::Unauthenticated { .. }) => {
                 let owner = if is_doubted { Owner::Unknown } else { Owner::UnknownOnce };
@@ -192,7 +192,7 @@ impl Keystone {
             self.remember(key, Owner::Unknown, LIFE_OF_UNKNOWN);
             return Err(self.unknown());
         };
-        self.attempts.forget(&lane);
+        self.rate_limiter.forget(&limit_key);
         let identity = token.identity(&self.projects)?;
         self.remember(key, Owner::Known(identity.clone()), left.min(LIFE));
         Ok(identity)
@@ -223,11 +223,11 @@ impl Keystone {
             tracing::error!(%error, "the request to Keystone failed");
             Denial::Unavailable { reason: "Keystone is unavailable; try again".to_owned() }
         };
-        let Some(_place) = self.queue.take(peer).now_or_never() else {
+        let Some(_queued) = self.queue.take(peer).now_or_never() else {
             return Err(unavailable(&"too many requests are queued"));
         };
-        let turn = timeout(PATIENCE, self.turns.take(peer)).await;
-        let _turn = turn.map_err(|_| unavailable(&"the queue is too slow"))?;
+        let permit = timeout(PATIENCE, self.questions.take(peer)).await;
+        let _permit = permit.map_err(|_| unavailable(&"the queue is too slow"))?;
         let reply = self.http.get(self.tokens.clone()).headers(headers).send().await;
         let reply = reply.map_err(|error| unavailable(&error))?;
         match reply.status() {

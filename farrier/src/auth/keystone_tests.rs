@@ -1,7 +1,7 @@
 //! A Keystone that says of tokens what they say of themselves, and what is made of that.
 
 use super::*;
-use crate::auth::{Entry, Proof, Roll};
+use crate::auth::{Credential, Entry, UsersFile};
 use axum::extract::State;
 use axum::http::Request;
 use axum::routing::get;
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 /// Answers as Keystone about tokens that say what they are: a role, and whether it is of the system; or what is answered to every
 /// other question.
-async fn tell(State(asked): State<Arc<AtomicUsize>>, headers: HeaderMap) -> Result<Json<Value>, StatusCode> {
+async fn token(State(asked): State<Arc<AtomicUsize>>, headers: HeaderMap) -> Result<Json<Value>, StatusCode> {
     let count = asked.fetch_add(1, Ordering::Relaxed);
     let subject = headers[X_SUBJECT_TOKEN].to_str().unwrap();
     assert_eq!(headers[X_AUTH_TOKEN], subject);
@@ -41,12 +41,12 @@ async fn keystone() -> (Arc<AtomicUsize>, Keystone) {
     let asked = Arc::<AtomicUsize>::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/identity", listener.local_addr().unwrap()).parse().unwrap();
-    let router = Router::new().route("/identity/v3/auth/tokens", get(tell)).with_state(Arc::clone(&asked));
+    let router = Router::new().route("/identity/v3/auth/tokens", get(token)).with_state(Arc::clone(&asked));
     tokio::spawn(axum::serve(listener, router).into_future());
-    let mut roll = Roll::default();
-    let proof = Proof::of_token(b"local");
-    roll.set(Entry { name: "local".to_owned(), proof, role: Role::Admin });
-    let operators = Operators::new(watch::channel(Arc::new(roll)).1);
+    let mut users = UsersFile::default();
+    let credential = Credential::of_token(b"local");
+    users.set(Entry { name: "local".to_owned(), credential, role: Role::Admin });
+    let operators = Operators::new(watch::channel(Arc::new(users)).1);
     (asked, Keystone::new(operators, &url, None, vec!["baremetal".to_owned()]).unwrap())
 }
 
@@ -62,7 +62,7 @@ async fn identify(keystone: &Keystone, token: &str) -> Result<Role, u16> {
 }
 
 #[tokio::test]
-async fn n19_keystone_tells_whose_a_token_is_and_the_file_comes_first() {
+async fn n19_keystone_knows_whose_a_token_is_and_the_file_comes_first() {
     let (asked, keystone) = keystone().await;
     for (token, expected) in [
         ("admin-system", Ok(Role::Admin)),
@@ -97,11 +97,11 @@ async fn n19_unknown_tokens_are_remembered_and_counted_and_known_ones_are_not_st
     }
     assert_eq!(asked.load(Ordering::Relaxed), 3, "it is asked about twice");
     let mut answers = Vec::new();
-    for number in 0..UNKNOWN.at_once * 2 {
+    for number in 0..UNKNOWN.burst * 2 {
         answers.push(identify(&keystone, &format!("made{number}")).await);
     }
     assert!(answers.contains(&Err(429)), "{answers:?}");
-    assert!(asked.load(Ordering::Relaxed) <= 3 + UNKNOWN.at_once as usize + 5);
+    assert!(asked.load(Ordering::Relaxed) <= 3 + UNKNOWN.burst as usize + 5);
     assert_eq!(identify(&keystone, "admin-system").await, Ok(Role::Admin));
     assert_eq!(identify(&keystone, "local").await, Ok(Role::Admin));
 }
@@ -111,8 +111,8 @@ async fn c01_one_wrong_answer_about_a_token_is_asked_for_again() {
     for status in [401, 403, 404, 409, 412, 429, 500, 503] {
         let (asked, keystone) = keystone().await;
         let token = format!("admin-once{status}");
-        let told = if matches!(status, 401 | 404) { 401 } else { 503 };
-        assert_eq!(identify(&keystone, &token).await, Err(told), "{status}");
+        let expected = if matches!(status, 401 | 404) { 401 } else { 503 };
+        assert_eq!(identify(&keystone, &token).await, Err(expected), "{status}");
         for _ in 0..2 {
             assert_eq!(identify(&keystone, &token).await, Ok(Role::Admin), "{status}");
         }
@@ -121,7 +121,7 @@ async fn c01_one_wrong_answer_about_a_token_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn who_shows_nothing_is_told_of_keystone_and_of_passwords() {
+async fn who_shows_nothing_is_asked_for_a_token_or_a_password() {
     let (_, keystone) = keystone().await;
     let request = Request::builder().body(()).unwrap();
     let denial = keystone.identify(&request.into_parts().0).await.unwrap_err();

@@ -1,16 +1,16 @@
 //! Who may operate a conductor, and `farrier auth`, which changes that.
 
-mod attempts;
 mod keystone;
 mod operators;
 mod password;
-mod proofs;
-mod roll;
+mod password_cache;
+mod rate_limit;
 mod shown;
+mod users_file;
 
 pub(crate) use keystone::Keystone;
 pub(crate) use operators::{Anybody, Operators};
-pub(crate) use roll::{Entry, Proof, Roll};
+pub(crate) use users_file::{Credential, Entry, UsersFile};
 
 use crate::state::StateDir;
 use crate::state::token;
@@ -68,25 +68,25 @@ impl AuthCommand {
         let file = file.path(state);
         match self {
             Self::Add { name, role, bcrypt_cost } => {
-                roll::check_name(&name).map_err(|reason| anyhow!(reason))?;
-                let proof = Proof::Password(password::hash(&password::ask()?, bcrypt_cost)?);
-                Roll::change(&file, |roll| roll.set(Entry { name, proof, role }))?;
+                users_file::check_name(&name).map_err(|reason| anyhow!(reason))?;
+                let credential = Credential::Password(password::hash(&password::ask()?, bcrypt_cost)?);
+                UsersFile::change(&file, |users| users.set(Entry { name, credential, role }))?;
             }
             Self::Token { name, role } => {
-                roll::check_name(&name).map_err(|reason| anyhow!(reason))?;
+                users_file::check_name(&name).map_err(|reason| anyhow!(reason))?;
                 let token = token::new();
-                let proof = Proof::of_token(token.as_bytes());
-                Roll::change(&file, |roll| roll.set(Entry { name, proof, role }))?;
+                let credential = Credential::of_token(token.as_bytes());
+                UsersFile::change(&file, |users| users.set(Entry { name, credential, role }))?;
                 println!("{token}");
             }
             Self::Remove { name } => {
-                if !Roll::change(&file, |roll| roll.remove(&name))? {
+                if !UsersFile::change(&file, |users| users.remove(&name))? {
                     bail!("{} has no user or token {name:?}", file.display());
                 }
             }
             Self::List => {
-                for entry in Roll::read(&file)?.entries() {
-                    println!("{:<24} {:<8} {}", entry.name, entry.proof.kind(), entry.role);
+                for entry in UsersFile::read(&file)?.entries() {
+                    println!("{:<24} {:<8} {}", entry.name, entry.credential.kind(), entry.role);
                 }
             }
         }

@@ -1,11 +1,11 @@
 //! The operators of this conductor, known by HTTP basic or by tokens.
 
-use crate::auth::attempts::{Attempts, Lane};
 use crate::auth::password;
-use crate::auth::proofs::Proofs;
-use crate::auth::roll::{Entry, Roll};
+use crate::auth::password_cache::PasswordCache;
+use crate::auth::rate_limit::{RateLimitKey, RateLimiter};
 use crate::auth::shown::Shown;
-use crate::network::turns::Turns;
+use crate::auth::users_file::{Entry, UsersFile};
+use crate::network::fair_semaphore::FairSemaphore;
 use async_trait::async_trait;
 use axum::extract::ConnectInfo;
 use axum::http::HeaderValue;
@@ -18,36 +18,42 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// Longest wait until a password can be checked.
-const TURN_LIMIT: Duration = Duration::from_secs(10);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Those of the file, as it is now.
 pub(crate) struct Operators {
-    roll: watch::Receiver<Arc<Roll>>,
-    proofs: Proofs,
-    attempts: Attempts,
+    users: watch::Receiver<Arc<UsersFile>>,
+    password_cache: PasswordCache,
+    rate_limiter: RateLimiter,
     /// Each check of a password takes a processor for some tenths of a second: half of them do something else.
-    turns: Turns,
+    checks: FairSemaphore,
 }
 
 impl Operators {
-    pub(crate) fn new(roll: watch::Receiver<Arc<Roll>>) -> Self {
+    pub(crate) fn new(users: watch::Receiver<Arc<UsersFile>>) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let turns = Turns::new(processors / 2);
-        Self { roll, proofs: Proofs::new(), attempts: Attempts::default(), turns }
+        let checks = FairSemaphore::new(processors / 2);
+        Self { users, password_cache: PasswordCache::new(), rate_limiter: RateLimiter::default(), checks }
     }
 
     /// Whether the user of this name has this password. A check takes the same time for known and unknown names.
-    async fn is_right(&self, roll: &Roll, peer: IpAddr, name: &str, password: &[u8]) -> Result<bool, Denial> {
-        let work = roll.passwords().map(|(_, hash)| password::cost(hash)).max();
+    async fn is_right(
+        &self,
+        users: &UsersFile,
+        peer: IpAddr,
+        name: &str,
+        password: &[u8],
+    ) -> Result<bool, Denial> {
+        let work = users.passwords().map(|(_, hash)| password::cost(hash)).max();
         let Some(work) = work else { return Ok(false) };
-        let hash = match roll.by_name(name) {
+        let hash = match users.by_name(name) {
             Some((_, hash)) => hash.to_owned(),
             None => password::nobodys(work),
         };
-        let verdict = self.proofs.of(name, password, &hash, Instant::now());
-        let lane = Lane::new(peer, Some(name));
+        let verdict = self.password_cache.of(name, password, &hash, Instant::now());
+        let key = RateLimitKey::new(peer, Some(name));
         let is_right =
-            verdict.is_right.get_or_try_init(|| self.check(peer, &lane, password, hash, work)).await?;
+            verdict.is_right.get_or_try_init(|| self.check(peer, &key, password, hash, work)).await?;
         Ok(*is_right)
     }
 
@@ -55,26 +61,26 @@ impl Operators {
     async fn check(
         &self,
         peer: IpAddr,
-        lane: &Lane,
+        key: &RateLimitKey,
         password: &[u8],
         hash: String,
         work: u32,
     ) -> Result<bool, Denial> {
         let throttled = |retry_after| Denial::Throttled { retry_after };
-        self.attempts.take(lane, Instant::now()).map_err(throttled)?;
+        self.rate_limiter.take(key, Instant::now()).map_err(throttled)?;
         let busy = |reason: &str| Denial::Unavailable { reason: reason.to_owned() };
-        let Ok(turn) = timeout(TURN_LIMIT, self.turns.take(peer)).await else {
+        let Ok(permit) = timeout(CHECK_TIMEOUT, self.checks.take(peer)).await else {
             return Err(busy("too many passwords are being checked; try again, or use a token"));
         };
         let password = password.to_vec();
         let checked = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
+            let _permit = permit;
             password::is_right_after(&password, &hash, work)
         });
         let is_right = checked.await.map_err(|_| busy("the password could not be checked; try again"))?;
         match is_right {
-            true => self.attempts.forget(lane),
-            false => tracing::warn!(from = %lane.network, name = lane.name, "a wrong name or password"),
+            true => self.rate_limiter.forget(key),
+            false => tracing::warn!(from = %key.network, name = key.name, "a wrong name or password"),
         }
         Ok(is_right)
     }
@@ -83,14 +89,14 @@ impl Operators {
 #[async_trait]
 impl Authorization for Operators {
     async fn identify(&self, request: &Parts) -> Result<Identity, Denial> {
-        let roll = Arc::clone(&self.roll.borrow());
+        let users = Arc::clone(&self.users.borrow());
         let peer = request.extensions.get::<ConnectInfo<SocketAddr>>();
         let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(peer)| peer.ip());
         let found = match Shown::of(&request.headers).map_err(unauthenticated)? {
-            Shown::Token(token) => roll.by_token(&token),
+            Shown::Token(token) => users.by_token(&token),
             Shown::Password { name, password } => {
-                let is_right = self.is_right(&roll, peer, &name, &password).await?;
-                roll.by_name(&name).filter(|_| is_right).map(|(entry, _)| entry)
+                let is_right = self.is_right(&users, peer, &name, &password).await?;
+                users.by_name(&name).filter(|_| is_right).map(|(entry, _)| entry)
             }
         };
         let Some(Entry { name, role, .. }) = found else {
@@ -121,26 +127,26 @@ impl Authorization for Anybody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::roll::Proof;
+    use crate::auth::users_file::Credential;
     use axum::http::Request;
     use axum::http::header::AUTHORIZATION;
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;
 
-    fn entry(name: &str, proof: Proof, role: Role) -> Entry {
-        Entry { name: name.to_owned(), proof, role }
+    fn entry(name: &str, credential: Credential, role: Role) -> Entry {
+        Entry { name: name.to_owned(), credential, role }
     }
 
-    fn password(text: &str) -> Proof {
-        Proof::Password(password::hash(text, 4).unwrap())
+    fn password(text: &str) -> Credential {
+        Credential::Password(password::hash(text, 4).unwrap())
     }
 
-    fn operators() -> (watch::Sender<Arc<Roll>>, Operators) {
-        let mut roll = Roll::default();
-        roll.set(entry("admin", password("secret"), Role::Admin));
-        roll.set(entry("watcher", password("look"), Role::Reader));
-        roll.set(entry("ci", Proof::of_token(b"token"), Role::Reader));
-        let (sender, receiver) = watch::channel(Arc::new(roll));
+    fn operators() -> (watch::Sender<Arc<UsersFile>>, Operators) {
+        let mut users = UsersFile::default();
+        users.set(entry("admin", password("secret"), Role::Admin));
+        users.set(entry("watcher", password("look"), Role::Reader));
+        users.set(entry("ci", Credential::of_token(b"token"), Role::Reader));
+        let (sender, receiver) = watch::channel(Arc::new(users));
         (sender, Operators::new(receiver))
     }
 
@@ -203,15 +209,15 @@ mod tests {
         assert!(identify(&operators, &right).await.is_ok(), "who was known before still is");
         assert!(identify(&operators, &basic("watcher", "look")).await.is_ok(), "and others are");
         assert!(identify(&operators, "Bearer token").await.is_ok());
-        sender.send_modify(|roll| {
-            Arc::make_mut(roll).remove("admin");
+        sender.send_modify(|users| {
+            Arc::make_mut(users).remove("admin");
         });
         assert!(identify(&operators, &right).await.is_err(), "until they are removed");
     }
 
     #[tokio::test]
     async fn without_any_password_there_is_nothing_to_check() {
-        let (_sender, receiver) = watch::channel(Arc::new(Roll::default()));
+        let (_sender, receiver) = watch::channel(Arc::new(UsersFile::default()));
         let operators = Operators::new(receiver);
         for _ in 0..100 {
             let denial = identify(&operators, &basic("admin", "secret")).await.unwrap_err();

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_credential_is_told_without_it() {
+    fn what_is_no_credential_is_refused_without_showing_it() {
         let basic: &[u8] = b"Basic YTpi";
         for (headers, expected) in [
             (&[][..], "credentials are needed"),

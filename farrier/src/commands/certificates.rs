@@ -28,16 +28,16 @@ pub(crate) struct ShowCertificates {
 
 impl ShowCertificates {
     pub(crate) async fn run(&self, api: &NodeApi) -> anyhow::Result<()> {
-        let told = api.certificates(&self.node).await?;
-        let verified: Vec<_> = told.certificates.iter().map(|one| verify(&told.node, one)).collect();
+        let record = api.certificates(&self.node).await?;
+        let verified: Vec<_> = record.certificates.iter().map(|one| verify(&record.node, one)).collect();
         match self.json {
             true => println!(
                 "{}",
-                serde_json::to_string_pretty(&json_of(&told, self.verify.then_some(&verified)))?
+                serde_json::to_string_pretty(&json_of(&record, self.verify.then_some(&verified)))?
             ),
-            false => print!("{}", shown(&told, self.verify.then_some(&verified))),
+            false => print!("{}", shown(&record, self.verify.then_some(&verified))),
         }
-        if self.verify { judge(&self.node, &told, &verified) } else { Ok(()) }
+        if self.verify { judge(&self.node, &record, &verified) } else { Ok(()) }
     }
 }
 
@@ -53,26 +53,26 @@ fn verify(node: &str, shown: &EraseCertificate) -> Verified {
     }
 }
 
-fn judge(node: &str, told: &ErasureRecord, verified: &[Verified]) -> anyhow::Result<()> {
-    for (certificate, outcome) in told.certificates.iter().zip(verified) {
+fn judge(node: &str, record: &ErasureRecord, verified: &[Verified]) -> anyhow::Result<()> {
+    for (certificate, outcome) in record.certificates.iter().zip(verified) {
         if let Err(error) = outcome {
             bail!("the certificate of {} for {} {error}", certificate.disk, certificate.statement.step());
         }
     }
-    let marks = told.erasure.iter().cloned().chain(told.proven());
+    let marks = record.erasure.iter().cloned().chain(record.proven());
     if let Some(mark) = marks.into_iter().find(|mark| !mark.is_proven) {
         bail!(
             "the disks of node {node} are not proven to be erased: {}",
             mark.reason.as_deref().unwrap_or_default()
         );
     }
-    if told.certificates.is_empty() {
+    if record.certificates.is_empty() {
         bail!("node {node} has no certificates of erasure; clean the node");
     }
     Ok(())
 }
 
-fn shown(told: &ErasureRecord, verified: Option<&Vec<Verified>>) -> String {
+fn shown(record: &ErasureRecord, verified: Option<&Vec<Verified>>) -> String {
     let outcome = |place: usize| match verified.map(|verified| &verified[place]) {
         None => String::new(),
         Some(Ok(())) => "verified".to_owned(),
@@ -87,8 +87,8 @@ fn shown(told: &ErasureRecord, verified: Option<&Vec<Verified>>) -> String {
         [one.disk.clone(), size, step, verdict, how, finished_at, outcome(place)]
     };
     let columns = ["Disk", "Size", "Step", "Verdict", "Method", "Finished At", ""];
-    let mark = told.erasure.as_ref().map(|mark| format!("Erasure: {mark}\n")).unwrap_or_default();
-    mark + &table(columns, told.certificates.iter().enumerate().map(row))
+    let mark = record.erasure.as_ref().map(|mark| format!("Erasure: {mark}\n")).unwrap_or_default();
+    mark + &table(columns, record.certificates.iter().enumerate().map(row))
 }
 
 /// Size, verdict, and method or reason.
@@ -110,8 +110,8 @@ fn of_machine(machine: &MachineStatement) -> (String, String, String) {
     (format!("{} disks", machine.disks.len()), "examined".to_owned(), none(unseen.as_deref()))
 }
 
-fn json_of(told: &ErasureRecord, verified: Option<&Vec<Verified>>) -> serde_json::Value {
-    let mut value = json!(told);
+fn json_of(record: &ErasureRecord, verified: Option<&Vec<Verified>>) -> serde_json::Value {
+    let mut value = json!(record);
     for (place, outcome) in verified.into_iter().flatten().enumerate() {
         let error = outcome.as_ref().err().map(ToString::to_string);
         value["certificates"][place]["verified"] = json!(error.is_none());

@@ -19,7 +19,7 @@ const NEWS_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Rounds without news after which the node itself is checked, in case the conductor was
 /// restarted and knows no events any more.
-const QUIET_ROUNDS: u32 = 40;
+const QUIET_POLLS: u32 = 40;
 
 /// Options of `farrier deploy`.
 #[derive(Debug, Args)]
@@ -100,14 +100,14 @@ impl DeployOptions {
             quiet = if events.is_empty() { quiet + 1 } else { 0 };
             for event in events {
                 since = event.sequence + 1;
-                report.tell(&event)?;
+                report.print(&event)?;
                 match event.kind {
                     EventKind::Active => return Ok(()),
                     EventKind::Failed { error } => bail!("{error}"),
                     _ => {}
                 }
             }
-            if quiet == QUIET_ROUNDS {
+            if quiet == QUIET_POLLS {
                 quiet = 0;
                 if let Some(end) = end_without_event(api, &node).await? {
                     return end;

@@ -162,7 +162,7 @@ mod tests {
     use uuid::Uuid;
 
     #[test]
-    fn no_line_tells_the_secret_and_its_files_are_for_their_owner() {
+    fn no_line_shows_the_secret_and_its_files_are_for_their_owner() {
         let above = tempfile::tempdir().unwrap();
         let folder = private_folder(&above.path().join("it's, here")).unwrap();
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);

@@ -18,34 +18,41 @@ pub(crate) struct Explain {
 
 impl Explain {
     pub(crate) async fn run(&self, api: &NodeApi) -> anyhow::Result<()> {
-        let told = api.explain(&self.node).await?;
+        let explanation = api.explain(&self.node).await?;
         match self.json {
-            true => println!("{}", serde_json::to_string_pretty(&told)?),
-            false => print!("{}", shown(&told)),
+            true => println!("{}", serde_json::to_string_pretty(&explanation)?),
+            false => print!("{}", shown(&explanation)),
         }
         Ok(())
     }
 }
 
-fn shown(told: &Explanation) -> String {
-    let label = told.name.clone().unwrap_or_else(|| told.node.to_string());
-    let mut lines =
-        vec![format!("Node {label} is {:?}.", told.provision_state.as_str()), told.waits_for.clone()];
+fn shown(explanation: &Explanation) -> String {
+    let label = explanation.name.clone().unwrap_or_else(|| explanation.node.to_string());
+    let mut lines = vec![
+        format!("Node {label} is {:?}.", explanation.provision_state.as_str()),
+        explanation.waits_for.clone(),
+    ];
     lines.extend(
-        told.cause.as_ref().map(|cause| format!("Cause, as it seems: {}.", plain(&cause.to_string()))),
+        explanation.cause.as_ref().map(|cause| format!("Cause, as it seems: {}.", plain(&cause.to_string()))),
     );
-    lines.push(format!("Since: {} ({} ago)", text(told.since), span(told.at - told.since)));
-    let until = told.until.map(|until| {
-        let left = span(until - told.at);
-        let when = if told.is_overdue { format!("{left} ago") } else { format!("in {left}") };
+    lines.push(format!(
+        "Since: {} ({} ago)",
+        text(explanation.since),
+        span(explanation.at - explanation.since)
+    ));
+    let until = explanation.until.map(|until| {
+        let left = span(until - explanation.at);
+        let when = if explanation.is_overdue { format!("{left} ago") } else { format!("in {left}") };
         format!("{} ({when})", text(until))
     });
     lines.push(format!("Until: {}", until.unwrap_or_else(|| "no time is set".to_owned())));
-    lines.push(format!("What to do: {}", told.next_action));
-    lines.extend(told.commands.iter().map(|command| format!("    {command}")));
+    lines.push(format!("What to do: {}", explanation.next_action));
+    lines.extend(explanation.commands.iter().map(|command| format!("    {command}")));
     lines.push("Evidence:".to_owned());
-    let width = told.evidence.iter().map(|one| one.what.len()).max().unwrap_or_default();
-    let evidence = told.evidence.iter().map(|one| format!("    {:width$}  {}", one.what, plain(&one.said)));
+    let width = explanation.evidence.iter().map(|one| one.what.len()).max().unwrap_or_default();
+    let evidence =
+        explanation.evidence.iter().map(|one| format!("    {:width$}  {}", one.what, plain(&one.said)));
     lines.extend(evidence);
     lines.join("\n") + "\n"
 }
@@ -67,7 +74,7 @@ mod tests {
     fn an_explanation_is_read_from_above() {
         let at = OffsetDateTime::UNIX_EPOCH + Duration::HOUR;
         let evidence = |what: &str, said: &str| Evidence { what: what.into(), said: said.into() };
-        let mut told = Explanation {
+        let mut explanation = Explanation {
             node: uuid::Uuid::nil(),
             name: Some("horse".into()),
             provision_state: ProvisionState::CleanWait,
@@ -93,18 +100,18 @@ Evidence:
     power    power on
     console  a[2J
 ";
-        assert_eq!(shown(&told), expected);
-        (told.until, told.is_overdue) = (Some(at - Duration::SECOND), true);
-        assert!(shown(&told).contains("Until: 1970-01-01T00:59:59Z (1 s ago)"));
-        told.cause = Some(Cause {
+        assert_eq!(shown(&explanation), expected);
+        (explanation.until, explanation.is_overdue) = (Some(at - Duration::SECOND), true);
+        assert!(shown(&explanation).contains("Until: 1970-01-01T00:59:59Z (1 s ago)"));
+        explanation.cause = Some(Cause {
             what: "no network card of the machine has a link".into(),
             named_by: "the agent's doctor, in the event log: link".into(),
             next: "check the cable\u{7}".into(),
         });
         let cause = "Cause, as it seems: no network card of the machine has a link (the agent's doctor, in the event log: link); \
                      check the cable.";
-        assert_eq!(shown(&told).lines().nth(2), Some(cause));
-        told.until = None;
-        assert!(shown(&told).contains("Until: no time is set"));
+        assert_eq!(shown(&explanation).lines().nth(2), Some(cause));
+        explanation.until = None;
+        assert!(shown(&explanation).contains("Until: no time is set"));
     }
 }

@@ -55,7 +55,7 @@ impl Waiting {
             if found.reservation.is_none() && wanted(&found) {
                 return Ok(Some(found));
             }
-            progress.tell(&found);
+            progress.print(&found);
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 let state = found.provision_state.to_string();
                 let seconds = self.wait.unwrap_or_default();
@@ -78,7 +78,7 @@ impl Progress {
         Self { begin, is_shown: std::io::stderr().is_terminal(), last: String::new() }
     }
 
-    fn tell(&mut self, node: &NodeRecord) {
+    fn print(&mut self, node: &NodeRecord) {
         let step = node.step().map(|step| format!(": {step}")).unwrap_or_default();
         let now = format!("{}{step}", node.provision_state);
         if self.is_shown && now != self.last {

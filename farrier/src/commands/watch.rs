@@ -34,16 +34,16 @@ impl Watch {
         loop {
             let now = OffsetDateTime::now_utc();
             match (self.json, self.once || screen.is_terminal) {
-                (true, _) => lines.tell(&nodes, |node| serde_json::to_string(node).unwrap_or_default())?,
+                (true, _) => lines.print(&nodes, |node| serde_json::to_string(node).unwrap_or_default())?,
                 (false, true) if self.once => print!("{}", shown(&nodes, now)),
                 (false, true) => screen.draw(&shown(&nodes, now))?,
-                (false, false) => lines.tell(&nodes, |node| line(node, now))?,
+                (false, false) => lines.print(&nodes, |node| line(node, now))?,
             }
             if self.once {
                 return Ok(());
             }
             tokio::time::sleep(Duration::from_secs(self.interval)).await;
-            // A conductor that starts anew is waited for.
+            // A conductor that restarts is waited for.
             match api.list().await {
                 Ok(now) => nodes = now,
                 Err(error) => eprintln!("farrier: {error:#}"),
@@ -97,7 +97,7 @@ fn line(node: &NodeRecord, now: OffsetDateTime) -> String {
 struct Lines(HashMap<String, String>);
 
 impl Lines {
-    fn tell(&mut self, nodes: &[NodeRecord], say: impl Fn(&NodeRecord) -> String) -> anyhow::Result<()> {
+    fn print(&mut self, nodes: &[NodeRecord], say: impl Fn(&NodeRecord) -> String) -> anyhow::Result<()> {
         let mut out = std::io::stdout();
         for change in self.changes(nodes) {
             match change {

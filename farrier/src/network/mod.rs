@@ -1,10 +1,10 @@
 //! Clients and their networks, and what each may have of what all of them share.
 //!
 //! - [`shares`]: who has the most of something.
-//! - [`turns`]: turns to do something, which go to the client with the fewest.
+//! - [`fair_semaphore`]: permits, which go to the client with the fewest.
 
+pub(crate) mod fair_semaphore;
 pub(crate) mod shares;
-pub(crate) mod turns;
 
 use std::net::{IpAddr, Ipv6Addr};
 

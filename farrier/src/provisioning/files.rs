@@ -1,15 +1,15 @@
 //! The tree of boot files: what is the same for all machines, and what is of one (section 6.4).
 
-use crate::network::turns::{Turn, Turns};
+use crate::network::fair_semaphore::{FairPermit, FairSemaphore};
 use crate::provisioning::figures::{Figures, Protocol};
 use crate::provisioning::leases::Leases;
-use crate::provisioning::trail::{self, Trail};
+use crate::provisioning::transfer_trace::{self, TransferTrace};
 use axum::body::Bytes;
 use farrier_conductor::interfaces::BootFile;
 use farrier_drivers::dhcp::lease::Lease;
 use farrier_drivers::netboot::loaders::Loaders;
 use farrier_drivers::netboot::names::{Name, Whose};
-use farrier_drivers::netboot::root_script::{GRUB_LIST, GRUB_LISTS, PXELINUX_DEFAULT};
+use farrier_drivers::netboot::scripts::root_script::{GRUB_LIST, GRUB_LISTS, PXELINUX_DEFAULT};
 use farrier_engine::Conductor;
 use farrier_engine::evidence::boot_trace::{BootPeer, BootStage};
 use std::net::IpAddr;
@@ -18,8 +18,8 @@ use std::time::Duration;
 use tokio::fs::File;
 use tokio::time::timeout;
 
-/// How long a machine waits for its turn. Firmware gives up after a minute and less.
-const TURN: Duration = Duration::from_secs(20);
+/// How long a machine waits for a transfer. Firmware gives up after a minute and less.
+const TRANSFER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Machines whose records are looked up at a time.
 const LOOKUPS: usize = 64;
@@ -41,8 +41,8 @@ pub(crate) struct Roots {
 pub(crate) struct Files {
     conductor: Conductor,
     roots: Roots,
-    transfers: Turns,
-    lookups: Turns,
+    transfers: FairSemaphore,
+    lookups: FairSemaphore,
     leases: Option<Leases>,
     figures: Figures,
 }
@@ -52,12 +52,12 @@ pub(crate) struct Found {
     /// What is in it.
     pub(crate) content: Content,
     /// The client that gets it; nothing for files without a machine.
-    pub(crate) trail: Option<Trail>,
+    pub(crate) trace: Option<TransferTrace>,
 }
 
 impl Found {
     fn of_all(text: &str) -> Self {
-        Self { content: Content::Text(text.to_owned().into()), trail: None }
+        Self { content: Content::Text(text.to_owned().into()), trace: None }
     }
 }
 
@@ -88,7 +88,7 @@ impl Content {
 impl Files {
     /// Those of a conductor's nodes, of which so many are sent at a time. Whose an address is, a dnsmasq may tell.
     pub(crate) fn new(conductor: Conductor, roots: Roots, transfers: usize, leases: Option<Leases>) -> Self {
-        let (transfers, lookups) = (Turns::new(transfers), Turns::new(LOOKUPS));
+        let (transfers, lookups) = (FairSemaphore::new(transfers), FairSemaphore::new(LOOKUPS));
         Self { conductor, roots, transfers, lookups, leases, figures: Figures::default() }
     }
 
@@ -107,8 +107,8 @@ impl Files {
     async fn find(&self, name: &str, address: IpAddr) -> Option<Found> {
         let address = address.to_canonical();
         tracing::debug!(%address, "boot file {name:?} is asked for");
-        let trail = |node, stage, size| {
-            Some(Trail::new(self.conductor.clone(), BootPeer { address, node }, stage, name, size))
+        let trace = |node, stage, size| {
+            Some(TransferTrace::new(self.conductor.clone(), BootPeer { address, node }, stage, name, size))
         };
         match name.trim_start_matches('/') {
             "boot.ipxe" => return Some(Found::of_all(&self.roots.ipxe)),
@@ -126,22 +126,22 @@ impl Files {
                 );
                 return None;
             };
-            return Some(Found { trail: trail(None, BootStage::Loader, content.size()), content });
+            return Some(Found { trace: trace(None, BootStage::Loader, content.size()), content });
         }
         let read = Name::parse(name)?;
-        let turn = self.lookups.take(address).await;
+        let permit = self.lookups.take(address).await;
         let holder = match (&read.whose, &self.leases) {
             (Whose::Address(address), Some(leases)) => leases.holder(*address).await,
             _ => None,
         };
         let client = read.client(|_| holder)?;
         let (node, file) = self.conductor.ramdisks().boot_file(&client, name).await?;
-        drop(turn);
+        drop(permit);
         let content = match file {
             BootFile::Text(text) => Content::Text(text.into()),
             BootFile::File(path) => opened(&path).await?,
         };
-        Some(Found { trail: trail(Some(node), trail::stage(read.item), content.size()), content })
+        Some(Found { trace: trace(Some(node), transfer_trace::stage(read.item), content.size()), content })
     }
 
     /// A machine was given an address.
@@ -153,8 +153,8 @@ impl Files {
     }
 
     /// Waits until a file may be sent to who asks from this address; nothing when that takes too long.
-    pub(crate) async fn turn(&self, address: IpAddr) -> Option<Turn> {
-        timeout(TURN, self.transfers.take(address)).await.ok()
+    pub(crate) async fn transfer_permit(&self, address: IpAddr) -> Option<FairPermit> {
+        timeout(TRANSFER_TIMEOUT, self.transfers.take(address)).await.ok()
     }
 }
 

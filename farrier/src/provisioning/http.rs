@@ -1,13 +1,13 @@
 //! Boot files by HTTP, for iPXE, GRUB and UEFI firmware.
 //!
 //! A file is read as fast as its machine takes it, and no faster: two pieces are held for each. A machine that takes
-//! nothing for a while loses its turn and its connection, and starts again; sooner if another one waits for that turn.
+//! nothing for a while loses its permit and its connection, and starts again; sooner if another one waits for that permit.
 
-use crate::network::turns::Turn;
+use crate::network::fair_semaphore::FairPermit;
 use crate::provisioning::figures::Protocol;
 use crate::provisioning::files::{Content, Files, Found};
 use crate::provisioning::ranges::{self, Asked};
-use crate::provisioning::trail::Trail;
+use crate::provisioning::transfer_trace::TransferTrace;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, State};
@@ -60,10 +60,10 @@ async fn answer(
         return (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, "GET, HEAD")]).into_response();
     }
     // Names need no escapes, so what has some is no name.
-    let Some(Found { content, trail }) = files.open(uri.path(), peer.ip(), Protocol::Http).await else {
+    let Some(Found { content, trace }) = files.open(uri.path(), peer.ip(), Protocol::Http).await else {
         return not_found();
     };
-    let mut trail = trail.filter(|_| method == Method::GET);
+    let mut trace = trace.filter(|_| method == Method::GET);
     let counted = files.figures().sent(Protocol::Http);
     let Asked { part, mut reply } = match ranges::asked(&headers, content.size()) {
         Ok(asked) => asked,
@@ -72,35 +72,35 @@ async fn answer(
     let body = match content {
         Content::Text(text) => {
             reply = reply.header(CONTENT_TYPE, "text/plain; charset=utf-8");
-            if let Some(trail) = &mut trail {
-                trail.reached(part.end);
+            if let Some(trace) = &mut trace {
+                trace.reached(part.end);
             }
             counted.inc_by(if method == Method::HEAD { 0 } else { part.end - part.start });
             Body::from(text.slice(part.start as usize..part.end as usize))
         }
         Content::File { .. } if method == Method::HEAD => Body::empty(),
         Content::File { file, .. } => {
-            let Some(turn) = files.turn(peer.ip()).await else {
+            let Some(permit) = files.transfer_permit(peer.ip()).await else {
                 return (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "10")]).into_response();
             };
             reply = reply.header(CONTENT_TYPE, "application/octet-stream");
-            sent(file, part, turn, Sent { counted, trail })
+            sent(file, part, permit, Counters { counted, trace })
         }
     };
     reply.body(body).unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }
 
 /// The receiver of the progress.
-struct Sent {
+struct Counters {
     counted: Counter,
-    trail: Option<Trail>,
+    trace: Option<TransferTrace>,
 }
 
 /// A part of a file, as it is taken.
-fn sent(file: File, part: Range<u64>, turn: Turn, told: Sent) -> Body {
+fn sent(file: File, part: Range<u64>, permit: FairPermit, counters: Counters) -> Body {
     let (sender, receiver) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
-        if let Err(error) = send(file, part, &sender, &turn, told).await {
+        if let Err(error) = send(file, part, &sender, &permit, counters).await {
             timeout(PATIENCE, sender.send(Err(error))).await.ok();
         }
     });
@@ -112,8 +112,8 @@ async fn send(
     mut file: File,
     part: Range<u64>,
     sender: &mpsc::Sender<io::Result<Bytes>>,
-    turn: &Turn,
-    mut told: Sent,
+    permit: &FairPermit,
+    mut counters: Counters,
 ) -> io::Result<()> {
     file.seek(SeekFrom::Start(part.start)).await?;
     let mut left = part.end - part.start;
@@ -125,20 +125,20 @@ async fn send(
         }
         left -= read as u64;
         // It has gone, or takes nothing.
-        let Some(place) = place(sender, turn).await else { return Ok(()) };
-        place.send(Ok(piece.into()));
-        told.counted.inc_by(read as u64);
-        if let Some(trail) = &mut told.trail {
-            trail.reached(part.end - left);
+        let Some(slot) = slot(sender, permit).await else { return Ok(()) };
+        slot.send(Ok(piece.into()));
+        counters.counted.inc_by(read as u64);
+        if let Some(trace) = &mut counters.trace {
+            trace.reached(part.end - left);
         }
     }
     Ok(())
 }
 
 /// Waits until a machine takes another piece.
-async fn place<'a, T>(sender: &'a mpsc::Sender<T>, turn: &Turn) -> Option<mpsc::Permit<'a, T>> {
+async fn slot<'a, T>(sender: &'a mpsc::Sender<T>, permit: &FairPermit) -> Option<mpsc::Permit<'a, T>> {
     let mut waited = Duration::ZERO;
-    while waited < PATIENCE && !(waited > Duration::ZERO && turn.is_wanted()) {
+    while waited < PATIENCE && !(waited > Duration::ZERO && permit.is_wanted()) {
         if let Ok(reserved) = timeout(PATIENCE_OF_OTHERS, sender.reserve()).await {
             return reserved.ok();
         }
@@ -150,16 +150,16 @@ async fn place<'a, T>(sender: &'a mpsc::Sender<T>, turn: &Turn) -> Option<mpsc::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::turns::Turns;
-    use crate::provisioning::stage::{PXELINUX, Stage};
+    use crate::network::fair_semaphore::FairSemaphore;
+    use crate::provisioning::test_conductor::{PXELINUX, TestConductor};
     use axum::http::header::RANGE;
     use std::net::{IpAddr, Ipv4Addr};
     use tokio::time::Instant;
 
     const NONE: &str = "There is no such file.\n";
 
-    fn untold() -> Sent {
-        Sent { counted: Counter::default(), trail: None }
+    fn uncounted() -> Counters {
+        Counters { counted: Counter::default(), trace: None }
     }
 
     fn here() -> IpAddr {
@@ -167,12 +167,12 @@ mod tests {
     }
 
     async fn taken(path: &std::path::Path, part: Range<u64>) -> Result<Bytes, axum::Error> {
-        let turns = Turns::new(1);
-        let turn = turns.take(here()).await;
-        let body = sent(File::open(path).await.unwrap(), part, turn, untold());
+        let semaphore = FairSemaphore::new(1);
+        let permit = semaphore.take(here()).await;
+        let body = sent(File::open(path).await.unwrap(), part, permit, uncounted());
         let taken = axum::body::to_bytes(body, usize::MAX).await;
-        // The turn is over when the sender has seen the end.
-        drop(timeout(PATIENCE, turns.take(here())).await.unwrap());
+        // The permit is released when the sender has seen the end.
+        drop(timeout(PATIENCE, semaphore.take(here())).await.unwrap());
         taken
     }
 
@@ -191,18 +191,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn n13_a_machine_that_takes_nothing_loses_its_turn_and_sooner_when_another_waits() {
+    async fn n13_a_machine_that_takes_nothing_loses_its_permit_and_sooner_when_another_waits() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ramdisk");
         std::fs::write(&path, vec![7; PIECE * 10]).unwrap();
-        let turns = Turns::new(8);
+        let semaphore = FairSemaphore::new(8);
         let begin = async || {
-            let turn = turns.take(here()).await;
-            sent(File::open(&path).await.unwrap(), 0..PIECE as u64 * 10, turn, untold())
+            let permit = semaphore.take(here()).await;
+            sent(File::open(&path).await.unwrap(), 0..PIECE as u64 * 10, permit, uncounted())
         };
         let (body, at) = (begin().await, Instant::now());
-        let other = turns.take("192.0.2.1".parse().unwrap()).await;
-        assert!(at.elapsed() < PATIENCE_OF_OTHERS, "there are turns for others");
+        let other = semaphore.take("192.0.2.1".parse().unwrap()).await;
+        assert!(at.elapsed() < PATIENCE_OF_OTHERS, "there are permits for others");
         // Another of the same address has none.
         drop(timeout(PATIENCE, begin()).await.unwrap());
         assert!(at.elapsed() < PATIENCE_OF_OTHERS * 3, "{:?}", at.elapsed());
@@ -212,12 +212,12 @@ mod tests {
     #[tokio::test]
     async fn firmware_finds_what_its_node_says_and_nothing_else() {
         rustls::crypto::ring::default_provider().install_default().ok();
-        let stage = Stage::new(b"0123456789").await;
+        let test = TestConductor::new(b"0123456789").await;
         let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         // As it is served: beside others, of which one answers for all other paths.
         let others = Router::new().route("/v1/{name}", any(StatusCode::OK)).fallback(StatusCode::NOT_FOUND);
-        let router = others.merge(router(Arc::clone(&stage.files)));
+        let router = others.merge(router(Arc::clone(&test.files)));
         tokio::spawn(async move {
             axum::serve(socket, router.into_make_service_with_connect_info::<SocketAddr>()).await
         });
@@ -231,15 +231,15 @@ mod tests {
             let (status, length) = (reply.status().as_u16(), reply.content_length());
             (status, length, reply.text().await.unwrap())
         };
-        let kernel = stage.name("deploy_kernel");
+        let kernel = test.name("deploy_kernel");
         for (path, range, status, text) in [
             ("boot.ipxe", None, 200, "#!ipxe\n"),
             (&kernel, None, 200, "0123456789"),
             (&kernel, Some("bytes=2-4"), 206, "234"),
             (&kernel, Some("bytes=10-"), 416, ""),
             ("boot.ipxe", Some("bytes=-1"), 206, "\n"),
-            (&stage.name("rescue_kernel"), None, 404, NONE),
-            (&stage.name("..%2fconfig"), None, 404, NONE),
+            (&test.name("rescue_kernel"), None, 404, NONE),
+            (&test.name("..%2fconfig"), None, 404, NONE),
             ("pxelinux.cfg/52-54-00-00-00-01%00", None, 404, NONE),
             ("nodes.sqlite", None, 404, NONE),
             ("v1/lookup", None, 200, ""),
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!((status, body.as_str()), (200, ""));
         assert_eq!(ask(Method::PUT, &kernel, None).await.0, 405);
         // What is asked for by HEAD is not sent.
-        assert_eq!(stage.files.figures().sent(Protocol::Http).get(), 7 + 10 + 3 + 1 + 14 + 12);
+        assert_eq!(test.files.figures().sent(Protocol::Http).get(), 7 + 10 + 3 + 1 + 14 + 12);
         let config = ask(Method::GET, PXELINUX, None).await.2;
         assert!(config.contains(&format!("kernel {kernel}\n")), "{config}");
     }

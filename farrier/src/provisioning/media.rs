@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use clap::ValueEnum;
-use farrier_drivers::virtual_media::{Medium, Shelf};
+use farrier_drivers::virtual_media::{Medium, PublishedMedia};
 use futures_util::stream;
 use std::io;
 use std::net::SocketAddr;
@@ -29,22 +29,24 @@ pub(crate) enum Readers {
     Bmc,
 }
 
-/// What answers for the media of a shelf, beside the interfaces of the conductor.
-pub(crate) fn router(shelf: Shelf, readers: Readers) -> Router {
-    Router::new().route("/media/{name}", get(answer)).with_state((shelf, readers))
+/// What answers for the published media, beside the interfaces of the conductor.
+pub(crate) fn router(published_media: PublishedMedia, readers: Readers) -> Router {
+    Router::new().route("/media/{name}", get(answer)).with_state((published_media, readers))
 }
 
 async fn answer(
-    State((shelf, readers)): State<(Shelf, Readers)>,
+    State((published_media, readers)): State<(PublishedMedia, Readers)>,
     ConnectInfo(client): ConnectInfo<SocketAddr>,
     Path(name): Path<String>,
     method: Method,
     headers: HeaderMap,
 ) -> Response {
-    if !shelf.is_for(&name, client.ip()) && readers == Readers::Bmc {
+    if !published_media.is_for(&name, client.ip()) && readers == Readers::Bmc {
         return StatusCode::NOT_FOUND.into_response();
     }
-    let Some(medium) = shelf.medium(&name).await else { return StatusCode::NOT_FOUND.into_response() };
+    let Some(medium) = published_media.medium(&name).await else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
     let Asked { part, reply } = match ranges::asked(&headers, medium.length()) {
         Ok(asked) => asked,
         Err(nothing) => return nothing.into_response(),
@@ -55,7 +57,7 @@ async fn answer(
     let body = match method == Method::HEAD {
         true => Body::empty(),
         false => {
-            shelf.note_reading(&name, part.end - part.start);
+            published_media.note_reading(&name, part.end - part.start);
             sent(medium, part)
         }
     };
@@ -87,7 +89,7 @@ mod tests {
     use axum::http::header::CONTENT_LENGTH;
     use farrier_conductor::model::{BootDevice, NewNode, Node};
     use farrier_drivers::netboot::images::Image;
-    use farrier_drivers::virtual_media::{MediaLoaders, Recipe};
+    use farrier_drivers::virtual_media::{IsoSpec, MediaLoaders};
     use farrier_media::boot_iso::Additions;
     use farrier_media::config_drive;
     use time::OffsetDateTime;
@@ -106,16 +108,17 @@ mod tests {
 
         let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}/media", socket.local_addr().unwrap());
-        let shelf = Shelf::open(folder.path().join("media"), &base, MediaLoaders::default()).unwrap();
+        let published_media =
+            PublishedMedia::open(folder.path().join("media"), &base, MediaLoaders::default()).unwrap();
         let node = Node::enrol(NewNode::default(), OffsetDateTime::UNIX_EPOCH);
         let additions = Additions { parameters: "a=1".parse().unwrap(), network_data: None };
-        let recipe = Recipe::LaidOver { iso: Image::File(iso.clone()), additions };
-        let url = shelf.publish(&node, BootDevice::Cdrom, recipe).await.unwrap();
-        let router = router(shelf.clone(), Readers::Anybody);
+        let spec = IsoSpec::LaidOver { iso: Image::File(iso.clone()), additions };
+        let url = published_media.publish(&node, BootDevice::Cdrom, spec).await.unwrap();
+        let router = router(published_media.clone(), Readers::Anybody);
         let service = router.into_make_service_with_connect_info::<SocketAddr>();
         tokio::spawn(async move { axum::serve(socket, service).await });
 
-        let reads = |shelf: &Shelf| shelf.reads(&node, BootDevice::Cdrom);
+        let reads = |published_media: &PublishedMedia| published_media.reads(&node, BootDevice::Cdrom);
         let http = reqwest::Client::new();
         let ask = async |method: Method, url: &str, range: Option<&str>| {
             let mut request = http.request(method, url);
@@ -130,18 +133,18 @@ mod tests {
         let (status, length, _) = ask(Method::HEAD, &url, None).await;
         let size = std::fs::metadata(&iso).unwrap().len();
         assert_eq!((status, length), (200, Some(size)));
-        assert_eq!(reads(&shelf).unwrap().requests, 0, "to ask for its size is not to read it");
+        assert_eq!(reads(&published_media).unwrap().requests, 0, "to ask for its size is not to read it");
         let (status, _, whole) = ask(Method::GET, &url, None).await;
         assert_eq!((status, whole.len() as u64), (200, size));
         assert!(String::from_utf8_lossy(&whole).contains("linux /vmlinuz a=1\n"));
         let (status, _, part) = ask(Method::GET, &url, Some("bytes=32769-32773")).await;
         assert_eq!((status, &part[..]), (206, &b"CD001"[..]));
         assert_eq!(ask(Method::GET, &url, Some("bytes=99999999-")).await.0, 416);
-        let read = reads(&shelf).unwrap();
+        let read = reads(&published_media).unwrap();
         assert_eq!((read.requests, read.bytes), (2, size + 5));
         assert_eq!(ask(Method::GET, &format!("{base}/{}.iso", "0".repeat(32)), None).await.0, 404);
-        shelf.withdraw(&node).unwrap();
-        assert!(reads(&shelf).is_none());
+        published_media.withdraw(&node).unwrap();
+        assert!(reads(&published_media).is_none());
         assert_eq!(ask(Method::GET, &url, None).await.0, 404);
     }
 
@@ -160,14 +163,16 @@ mod tests {
             std::fs::write(&iso, vec![7; 4096]).unwrap();
             let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let base = format!("http://{}/media", socket.local_addr().unwrap());
-            let shelf = Shelf::open(folder.path().join("media"), &base, MediaLoaders::default()).unwrap();
+            let published_media =
+                PublishedMedia::open(folder.path().join("media"), &base, MediaLoaders::default()).unwrap();
             let mut node = Node::enrol(NewNode::default(), OffsetDateTime::UNIX_EPOCH);
             if !bmc.is_empty() {
                 node.driver_info.insert("redfish_address".into(), bmc.into());
             }
-            let recipe = Recipe::AsItIs { image: Image::File(iso) };
-            let url = shelf.publish(&node, BootDevice::Cdrom, recipe).await.unwrap();
-            let service = router(shelf, readers).into_make_service_with_connect_info::<SocketAddr>();
+            let spec = IsoSpec::AsItIs { image: Image::File(iso) };
+            let url = published_media.publish(&node, BootDevice::Cdrom, spec).await.unwrap();
+            let service =
+                router(published_media, readers).into_make_service_with_connect_info::<SocketAddr>();
             tokio::spawn(async move { axum::serve(socket, service).await });
             let status = reqwest::get(&url).await.unwrap().status().as_u16();
             assert_eq!(status, expected, "{bmc:?} {readers:?}");

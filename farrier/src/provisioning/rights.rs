@@ -71,9 +71,9 @@ mod tests {
     /// The inherited capabilities of a program, from `/proc`.
     fn ambient(start: impl FnOnce(&mut Command) -> std::process::Output) -> u64 {
         let mut command = Command::new("grep");
-        let told = start(command.args(["CapAmb", "/proc/self/status"]));
-        let told = String::from_utf8(told.stdout).unwrap();
-        u64::from_str_radix(told.trim_start_matches("CapAmb:").trim(), 16).unwrap()
+        let output = start(command.args(["CapAmb", "/proc/self/status"]));
+        let output = String::from_utf8(output.stdout).unwrap();
+        u64::from_str_radix(output.trim_start_matches("CapAmb:").trim(), 16).unwrap()
     }
 
     #[test]

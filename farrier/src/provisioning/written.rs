@@ -6,7 +6,7 @@ use crate::provisioning::files::Roots;
 use anyhow::Context;
 use farrier_conductor::interfaces::BootFile;
 use farrier_drivers::netboot::boot_roots::BootRoots;
-use farrier_drivers::netboot::root_script::{GRUB_LIST, GRUB_LISTS, PXELINUX_DEFAULT};
+use farrier_drivers::netboot::scripts::root_script::{GRUB_LIST, GRUB_LISTS, PXELINUX_DEFAULT};
 use farrier_engine::Conductor;
 use rand::Rng;
 use std::collections::{BTreeSet, HashSet};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 use uuid::Uuid;
 
-/// Between two rounds.
+/// Between two passes.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Writes what is the same for all machines: first scripts, and those loaders that are installed.
@@ -38,7 +38,7 @@ pub(crate) fn share(roots: &BootRoots, same: &Roots) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Keeps true what is there of nodes, until this is dropped. What a killed conductor left goes with the first round.
+/// Keeps true what is there of nodes, until this is dropped. What a killed conductor left goes with the first pass.
 pub(crate) async fn keep(conductor: Conductor, roots: BootRoots) {
     if roots.is_empty() {
         return std::future::pending().await;
@@ -49,13 +49,13 @@ pub(crate) async fn keep(conductor: Conductor, roots: BootRoots) {
     });
     let mut failing = HashSet::new();
     loop {
-        round(&conductor, &roots, std::mem::take(&mut begun), &mut failing).await;
+        pass(&conductor, &roots, std::mem::take(&mut begun), &mut failing).await;
         sleep(PAUSE.mul_f64(rand::rng().random_range(0.75..1.25))).await;
     }
 }
 
 /// Checks these nodes and all that have files. Each failure is logged once.
-async fn round(conductor: &Conductor, roots: &BootRoots, begun: Vec<Uuid>, failing: &mut HashSet<Uuid>) {
+async fn pass(conductor: &Conductor, roots: &BootRoots, begun: Vec<Uuid>, failing: &mut HashSet<Uuid>) {
     let found: Result<Vec<_>, _> = roots.all().into_iter().map(|root| root.nodes()).collect();
     let found = found.unwrap_or_else(|error| {
         tracing::error!("{error}");
@@ -84,7 +84,7 @@ async fn refresh(conductor: &Conductor, roots: &BootRoots, node: Uuid) -> anyhow
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provisioning::stage::{PXELINUX, Stage};
+    use crate::provisioning::test_conductor::{PXELINUX, TestConductor};
     use farrier_drivers::netboot::loaders::Loaders;
     use farrier_engine::Error;
     use farrier_engine::store::OwnedPort;
@@ -97,15 +97,15 @@ mod tests {
         fs::create_dir(&root).unwrap();
         fs::write(root.join("README"), "theirs").unwrap();
         let roots = BootRoots::open(Some(&root), None).unwrap();
-        let stage = Stage::with_roots(b"kernel", roots.clone()).await;
-        let (conductor, node) = (&stage.conductor, stage.node.uuid);
-        let look = async || round(conductor, &roots, vec![node], &mut HashSet::new()).await;
+        let test = TestConductor::with_roots(b"kernel", roots.clone()).await;
+        let (conductor, node) = (&test.conductor, test.node.uuid);
+        let look = async || pass(conductor, &roots, vec![node], &mut HashSet::new()).await;
         look().await;
         let config = fs::read_to_string(root.join(PXELINUX)).unwrap();
         assert!(config.contains(&format!("kernel {node}/deploy_kernel\n")), "{config}");
-        assert_eq!(fs::read_to_string(root.join(stage.name("deploy_kernel"))).unwrap(), "kernel");
+        assert_eq!(fs::read_to_string(root.join(test.name("deploy_kernel"))).unwrap(), "kernel");
 
-        let port = stage.node.ports[0].uuid.to_string();
+        let port = test.node.ports[0].uuid.to_string();
         let disabled = |mut owned: OwnedPort| {
             owned.port.pxe_enabled = false;
             Ok::<_, Error>(owned.port)
@@ -113,7 +113,7 @@ mod tests {
         conductor.catalogue().update_port(&port, disabled).await.unwrap();
         look().await;
         assert!(fs::symlink_metadata(root.join(PXELINUX)).is_err());
-        assert!(root.join(stage.name("config")).exists());
+        assert!(root.join(test.name("config")).exists());
 
         conductor.remove_node(&node.to_string()).await.unwrap();
         look().await;

@@ -101,9 +101,9 @@ impl Serve {
         self.power_sync.apply(&mut settings);
         netboot.apply(&mut settings);
         let store = Arc::new(SqliteStore::open(&database).await?);
-        let shelf = netboot.shelf(&state_dir, &settings.api_url)?;
+        let published_media = netboot.published_media(&state_dir, &settings.api_url)?;
         let agents = Arc::new(AgentLiveness::new(store.clone(), Arc::new(SystemClock), &settings));
-        let drivers = netboot.compose(Drivers::default(), &shelf);
+        let drivers = netboot.compose(Drivers::default(), &published_media);
         let drivers = match networks {
             Some(networks) => networks.compose(drivers),
             None => drivers,
@@ -112,7 +112,7 @@ impl Serve {
         let conductor = Conductor::builder(settings, store, drivers).start().await?;
 
         let mut registry = Registry::with_prefix("farrier");
-        let media = netboot.media(shelf);
+        let media = netboot.media(published_media);
         let netboot = netboot.service(&conductor, &mut registry);
         let (mut interrupt, mut terminate) =
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);

@@ -50,7 +50,7 @@ impl Report {
     }
 
     /// Shows one event.
-    pub(crate) fn tell(&mut self, event: &Event) -> anyhow::Result<()> {
+    pub(crate) fn print(&mut self, event: &Event) -> anyhow::Result<()> {
         let since_start = event.at - *self.started.get_or_insert(event.at);
         let stamp = format!("[{since_start:6.1} s]");
         let mut out = std::io::stdout();
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_progress_line_tells_what_is_known() {
+    fn a_progress_line_shows_what_is_known() {
         let mut progress = Progress { phase: Phase::Writing, bytes: 3 << 20, ..Progress::default() };
         assert_eq!(progress_line(&progress), "writing 3.00 MiB");
         progress.total_bytes = Some(6 << 20);

@@ -44,7 +44,7 @@ impl Drop for SmallDisk {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn loop_a_full_disk_is_told_and_delays_a_deployment_that_is_under_way() {
+async fn loop_a_full_disk_is_reported_and_delays_a_deployment_that_is_under_way() {
     let disk = SmallDisk::new();
     let site = Site::with_database(Script::default(), Some(disk.path().join("nodes.sqlite"))).await;
     let conductor = site.conductor("c1", "127.0.0.1:0");

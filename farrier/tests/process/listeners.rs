@@ -103,20 +103,20 @@ async fn n16_a_page_in_a_browser_of_this_host_orders_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn n17_that_tokens_travel_in_clear_is_told_in_one_line() {
+async fn n17_that_tokens_travel_in_clear_is_reported_in_one_line() {
     let site = Site::new(Script::default()).await;
-    let told = |conductor: &Conductor| conductor.log().matches("agent tokens are in clear text").count();
+    let warnings = |conductor: &Conductor| conductor.log().matches("agent tokens are in clear text").count();
     let open = site.conductor("c1", "0.0.0.0:0");
     open.says("agent tokens are in clear text").await;
     let (cert, key) = (own_certificate(&open), open.state().join("tls/key.pem"));
     let files = ["--ramdisk-tls-cert", cert.to_str().unwrap(), "--ramdisk-tls-key", key.to_str().unwrap()];
     let closed = site.conductor_with("c2", "0.0.0.0:0", &files);
     let local = site.conductor("c3", "127.0.0.1:0");
-    assert_eq!([told(&open), told(&closed), told(&local)], [1, 0, 0]);
+    assert_eq!([warnings(&open), warnings(&closed), warnings(&local)], [1, 0, 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn n21_a_throttle_tells_no_names() {
+async fn n21_a_throttle_shows_no_names() {
     let site = Site::new(Script::default()).await;
     let conductor = site.conductor("c1", "127.0.0.1:0");
     conductor.auth(&["add", "me", "--role", "admin", "--bcrypt-cost", "4"], PASSWORD);

@@ -51,7 +51,7 @@ async fn nodes_on_networks_of_neutron_are_enrolled_and_validated() {
 }
 
 #[test]
-fn what_neutron_needs_is_told_at_once() {
+fn what_neutron_needs_is_reported_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let file = clouds_file(folder.path(), "http://192.0.2.9:5000");
     let networks = ["--provisioning-network", "stable", "--cleaning-network", "meadow"];

@@ -66,11 +66,15 @@ async fn operators_are_asked_who_they_are_and_ramdisks_are_not() {
         (Method::POST, &nodes, 403, 400),
     ] {
         let request = || http.request(method.clone(), url);
-        let told = async |request: RequestBuilder| send(request).await.status().as_u16();
-        assert_eq!(told(request().basic_auth("watcher", Some(PASSWORD))).await, watcher, "{method} {url}");
-        assert_eq!(told(request().basic_auth("admin", Some(PASSWORD))).await, admin, "{method} {url}");
-        assert_eq!(told(request().bearer_auth(&token)).await, admin, "{method} {url}");
-        assert_eq!(told(request().header("X-Auth-Token", &token)).await, admin, "{method} {url}");
+        let status_of = async |request: RequestBuilder| send(request).await.status().as_u16();
+        assert_eq!(
+            status_of(request().basic_auth("watcher", Some(PASSWORD))).await,
+            watcher,
+            "{method} {url}"
+        );
+        assert_eq!(status_of(request().basic_auth("admin", Some(PASSWORD))).await, admin, "{method} {url}");
+        assert_eq!(status_of(request().bearer_auth(&token)).await, admin, "{method} {url}");
+        assert_eq!(status_of(request().header("X-Auth-Token", &token)).await, admin, "{method} {url}");
         for stranger in [
             request().basic_auth("admin", Some("wrong")),
             request().basic_auth("admin", Some("x".repeat(8 << 10))),
@@ -80,7 +84,7 @@ async fn operators_are_asked_who_they_are_and_ramdisks_are_not() {
             request().header("Authorization", "Basic !"),
             request().header("Authorization", ""),
         ] {
-            let status = told(stranger).await;
+            let status = status_of(stranger).await;
             assert!([401, 429].contains(&status), "{status} {method} {url}");
         }
     }
@@ -239,7 +243,7 @@ fn a_conductor_that_cannot_be_protected_does_not_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_tls_and_operators_whoever_is_on_this_host_may_do_everything() {
+async fn without_tls_and_operators_every_user_of_this_host_may_do_everything() {
     let site = Site::new(Script::default()).await;
     let conductor = site.conductor_with(
         "c1",

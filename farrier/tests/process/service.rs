@@ -135,10 +135,10 @@ fn serves_netboot() {
     }
     // What ipmitool would be, and what it may do.
     let ipmitool = programs.join("ipmitool");
-    let told = state.join("ipmitool");
+    let seen = state.join("ipmitool");
     let script = format!(
         "#!/bin/sh\nexec >>{}\nid -u\ngrep CapEff /proc/self/status\ntr '\\0' ' ' </proc/$$/cmdline\nenv\n",
-        told.display()
+        seen.display()
     );
     fs::write(&ipmitool, script).unwrap();
     fs::set_permissions(&ipmitool, PermissionsExt::from_mode(0o755)).unwrap();
@@ -184,13 +184,13 @@ fn serves_netboot() {
         .unwrap();
     assert!(created.status.success(), "{created:?}");
     let switched = order(&["node", "power", "n1", "off"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    until("ipmitool", &log, || fs::read_to_string(&told).is_ok_and(|told| told.contains("LC_ALL")));
+    until("ipmitool", &log, || fs::read_to_string(&seen).is_ok_and(|seen| seen.contains("LC_ALL")));
     let mut switched = switched.unwrap();
     switched.kill().unwrap();
     switched.wait().unwrap();
-    let told = fs::read_to_string(&told).unwrap();
-    assert!(told.starts_with(&format!("{USER}\nCapEff:\t0000000000000000\n")), "{told}");
-    assert!(!told.contains("hunter2") && !told.contains("FARRIER"), "{told}");
+    let seen = fs::read_to_string(&seen).unwrap();
+    assert!(seen.starts_with(&format!("{USER}\nCapEff:\t0000000000000000\n")), "{seen}");
+    assert!(!seen.contains("hunter2") && !seen.contains("FARRIER"), "{seen}");
 
     let children = children(conductor.id());
     assert!(children.iter().any(|(name, ..)| name == "dnsmasq"), "{children:?}");

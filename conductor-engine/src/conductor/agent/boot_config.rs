@@ -43,7 +43,7 @@ impl Ramdisks {
         }
     }
 
-    /// Takes note of how far somebody is who boots from the network, for whoever serves that. It is cheap, and is in the
+    /// Records how far a machine is that boots from the network, for the server of its files. It is cheap, and is in the
     /// record of the node within a second or so, while [`run`](crate::Conductor::run) is polled.
     pub fn boot_reached(&self, peer: BootPeer, reached: Reached<'_>) {
         self.0.services().boot_journal.reach(peer, self.mark(reached));

@@ -11,7 +11,7 @@ use farrier_protocol::heartbeat::Heartbeat;
 const ATTEMPTS: u32 = 3;
 
 impl Ramdisks {
-    /// Takes a heartbeat of the node with this name or identity. It is written down whoever works on the node, and
+    /// Takes a heartbeat of the node with this name or identity. It is recorded no matter who works on the node, and
     /// never lost (lesson F40); what it sets off runs in the background.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! A ramdisk posts what it saw of its machine: which node is it, and does that wait for it? (section 8.5)
 //!
 //! What it posts counts only while its node waits, and counts once. It proves to be the machine of the node by the token
-//! that its medium has, or by having loaded what the node boots, where there is one of the two. Whoever is refused is told
-//! nothing else than that, so that nobody learns which addresses exist (pitfall 13.19).
+//! that its medium has, or by having loaded what the node boots, where there is one of the two. A client that is refused is
+//! told nothing else than that, so that nobody learns which addresses exist (pitfall 13.19).
 
 use crate::conductor::Ramdisks;
 use crate::conductor::agent::lookup::LookupAnswer;

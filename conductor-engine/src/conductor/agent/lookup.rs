@@ -60,7 +60,7 @@ impl Ramdisks {
         Ok(LookupAnswer { node: record.node.shown(&record.session), token })
     }
 
-    /// A node that is worked on may be about to be powered off, or on: whoever asks then is told to ask again.
+    /// A node that is worked on may be about to be powered off, or on: a client that asks then is told to ask again.
     async fn issue_token(&self, seen: &Record) -> Result<String, Error> {
         let token = token::new();
         let is_own = self.0.services().own_leases.has(seen.node.uuid);

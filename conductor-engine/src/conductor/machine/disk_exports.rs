@@ -46,7 +46,7 @@ impl Machines {
         }
         let agent_url = task.session().agent_url.clone().ok_or(AgentError::NotConnected)?;
         let export = DiskExport::anew(&agent_url, portal_port(&task.node)?, task.node.uuid)?;
-        // Noted before it is done: whoever goes on can end it.
+        // Recorded before it is done: the conductor that takes over can end it.
         task.node.driver_internal_info.disk_export = Some(export.noted(self.0.now()));
         task.save().await?;
         let access = if read_only { Access::Read } else { Access::Write };

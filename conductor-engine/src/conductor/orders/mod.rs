@@ -1,5 +1,5 @@
 //! Takes the orders of operators. Each is one transaction under the node's lease; then a worker carries it out, and
-//! nothing depends any more on whoever ordered it.
+//! nothing depends any more on the client that ordered it.
 
 mod deploy;
 mod inspect;

@@ -25,7 +25,7 @@ const TRAITS: &str = "traits";
 /// How one look for a node ended.
 enum Found {
     Node(Uuid),
-    /// There may be one, when whoever works on it is done.
+    /// There may be one, when the operation that works on it is done.
     Later,
     Nothing,
 }

@@ -1,7 +1,7 @@
 //! What was served since it was last written down.
 //!
-//! Anybody may ask for files, as often as they like, so a journal has a bound in memory, and whoever writes it down does so
-//! at its own pace, for all nodes at once: a file that is sent in a thousand blocks is one mark.
+//! Anybody may ask for files, as often as they like, so a journal has a bound in memory, and its writer stores it
+//! at its own interval, for all nodes at once: a file that is sent in a thousand blocks is one mark.
 
 use crate::evidence::boot_trace::{BootMark, BootPeer, BootTrace};
 use std::collections::HashMap;

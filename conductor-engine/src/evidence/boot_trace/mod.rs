@@ -1,4 +1,4 @@
-//! How far machines came that boot from the network: whoever serves them sees each file that they load.
+//! How far machines came that boot from the network: their server sees each file that they load.
 //!
 //! A trace begins when a machine is made ready to boot, and is kept with its node, so that every conductor that has the
 //! record can tell in one line why no agent called. It has one mark for each stage. What is served is noted by a

@@ -79,7 +79,7 @@ async fn e15_logs_may_be_long_and_are_no_value() {
     let (client, _) =
         answering("200 OK", result(&format!("{{\"system_logs\": \"{logs}\"}}")).into_bytes()).await;
     assert_eq!(client.collect_system_logs().await.unwrap().map(|archive| archive.len()), Some(3 << 20));
-    // Of whoever does not ask for them nothing is kept.
+    // Without a request for them nothing is kept.
     let left = listing(&client).await.unwrap().command_result.unwrap();
     assert_eq!(left, json!({"system_logs": ""}));
 }

@@ -123,7 +123,7 @@ impl BootContext<'_> {
     }
 }
 
-/// How whoever asks for a boot file is known.
+/// How a client that asks for a boot file is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BootClient {
     /// By the address of a network card.

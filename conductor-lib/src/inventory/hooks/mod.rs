@@ -1,7 +1,7 @@
 //! What looks at an inventory, and says what of the node is to change: a table of pure functions.
 //!
 //! Which of them run, and in which order, is a setting ([`InspectionSettings::hooks`]). Each sees what those before it
-//! have changed. Whoever writes a conductor may have hooks of their own beside those of [`HOOKS`].
+//! have changed. The author of a conductor may have hooks of their own beside those of [`HOOKS`].
 
 mod architecture;
 mod capabilities;

@@ -26,7 +26,7 @@ pub(super) fn look(inspected: &Inspected<'_>) -> Result<Changes, String> {
     for port in &mut ports {
         let finds_the_machine = has(&cards.iter().collect::<Vec<_>>(), &port.address)
             && inspected.node.ports.iter().any(|known| known.address == port.address);
-        // Whoever posts may have told of one card of the machine to have another one in its place.
+        // An inspection may have named one card of the machine to have another one replaced.
         if finds_the_machine && port.pxe_enabled {
             continue;
         }

@@ -229,7 +229,7 @@ impl ProvisionState {
     }
 
     /// Where an operation that is under way, or failed, is meant to end (section 1.4); nothing in a state of
-    /// rest. Cleaning by hand has another target, which whoever starts it passes on with every event.
+    /// rest. Cleaning by hand has another target, which the order that starts it passes on with every event.
     pub fn target(self) -> Option<Self> {
         if self.activity() == Activity::Rest {
             return None;

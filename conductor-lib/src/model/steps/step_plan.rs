@@ -10,7 +10,7 @@ pub struct StepPlan {
     pub steps: Vec<PlannedStep>,
     /// Place of the current step; nothing before the first, and the number of steps when all are done.
     pub index: Option<usize>,
-    /// Place of the step that failed, for whoever tries it again.
+    /// Place of the step that failed, for another attempt.
     pub failed: Option<usize>,
     /// What the operator asked for.
     pub requested: Vec<RequestedStep>,
@@ -34,7 +34,7 @@ impl StepPlan {
         self.skip_current == Some(false)
     }
 
-    /// Forgets how far it has come, but for the step that failed; the steps stay, for whoever looks for what was wrong.
+    /// Forgets how far it has come, but for the step that failed; the steps stay, to find out what was wrong.
     pub fn stop(&mut self) {
         let Self { steps, index, requested, disable_ramdisk, untouched, .. } = std::mem::take(self);
         *self = Self { steps, failed: index, requested, disable_ramdisk, untouched, ..Self::default() };

@@ -18,7 +18,7 @@ impl InstanceInfo {
     ///
     /// # Errors
     ///
-    /// It is neither a text nor an object, or is the mask itself, which whoever read the record got in its place.
+    /// It is neither a text nor an object, or is the mask itself, which a reader of the record got in its place.
     pub fn take_config_drive(&mut self) -> Result<Option<String>, BadValue> {
         let refuse = |reason: &str| Err(BadValue::new(Self::FIELD, CONFIG_DRIVE, reason));
         let content = match self.get(CONFIG_DRIVE) {

@@ -34,7 +34,7 @@ const NOT_SECRET: &[&str] = &["public", "pub", "id", "name", "type", "size", "bi
 /// What stands at the beginning of a private key as text.
 const PRIVATE_KEY: &str = "PRIVATE KEY-----";
 
-/// Where media of virtual drives are served, and digits of their names: whoever knows the name may read the medium.
+/// Where media of virtual drives are served, and digits of their names: a client that knows the name may read the medium.
 const MEDIA: &str = "/media/";
 const MEDIUM_DIGITS: usize = 32;
 

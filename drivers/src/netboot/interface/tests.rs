@@ -56,7 +56,7 @@ async fn a_script_is_there_while_the_ramdisk_is_to_be_booted() {
 }
 
 #[test]
-fn every_loader_is_told_in_its_language_by_its_own_names() {
+fn every_loader_gets_a_script_in_its_language_by_its_own_names() {
     let words = "selinux=0 troubleshoot=0 text nofb vga=normal ipa-api-url=http://192.0.2.5:6385";
     let card = "52-54-00-00-00-01";
     for (method, mode, names, lines) in [
@@ -106,8 +106,8 @@ fn every_loader_is_told_in_its_language_by_its_own_names() {
             format!("pxelinux.cfg/{card}"),
             format!("grub.cfg-01-{card}"),
         ];
-        let told = others.iter().filter(|name| text(&netboot, method, &node, name).is_some());
-        assert_eq!(told.count(), 1, "a loader of another kind is told nothing");
+        let answered = others.iter().filter(|name| text(&netboot, method, &node, name).is_some());
+        assert_eq!(answered.count(), 1, "a loader of another kind is told nothing");
     }
 }
 
@@ -311,8 +311,8 @@ async fn a_config_drive_of_a_ramdisk_is_refused_and_never_left_out() {
         for (drive, is_refused) in [(Some("H4sI"), true), (None, false)] {
             let context = BootContext { node: &node, management: &Noop, network: &Noop };
             let prepared = interface.prepare_ramdisk_instance(context, &instance, drive).await;
-            let told = prepared.err().map(|error| error.to_string()).unwrap_or_default();
-            assert_eq!(told.starts_with("configdrive: has no way"), is_refused, "{method:?}: {told}");
+            let error = prepared.err().map(|error| error.to_string()).unwrap_or_default();
+            assert_eq!(error.starts_with("configdrive: has no way"), is_refused, "{method:?}: {error}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The virtual drives of a machine, as they can be read.
 
-use crate::redfish::error::RedfishError;
+use crate::redfish::client::error::RedfishError;
+use crate::redfish::client::resource::Resource;
 use crate::redfish::quirks::Quirk;
-use crate::redfish::resource::Resource;
 use crate::redfish::system::System;
 use tokio::time::sleep;
 

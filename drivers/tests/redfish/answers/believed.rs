@@ -206,7 +206,7 @@ async fn c08_a_drive_that_takes_an_order_and_does_nothing_hides_no_other() {
 }
 
 #[tokio::test]
-async fn c09_an_image_may_be_told_in_other_words() {
+async fn c09_an_image_may_be_written_in_another_way() {
     let others: [fn(&str) -> String; 4] = [
         |image| image.rsplit('/').next().unwrap().to_owned(),
         |image| image.split_once("192.0.2.5").unwrap().1.to_owned(),

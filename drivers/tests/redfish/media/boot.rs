@@ -33,7 +33,7 @@ async fn a_machine_boots_from_a_medium_of_its_own_that_ends_with_the_boot() {
     boot.validate(context.node).await.unwrap();
     boot.prepare_ramdisk(context, &"ipa-api-url=http://192.0.2.5:6385".parse().unwrap()).await.unwrap();
     let first = bmc.inner().drives.cd.image.clone();
-    // Whoever takes up the conductor's work serves the same.
+    // The conductor that takes over serves the same.
     let line = "linux /vmlinuz console=ttyS1 boot_method=vmedia ipa-api-url=http://192.0.2.5:6385\n";
     assert!(holds(&stage.medium().await.unwrap(), line));
     boot.prepare_ramdisk(context, &KernelParameters::default()).await.unwrap();
@@ -159,14 +159,14 @@ async fn a_config_drive_that_would_take_the_place_of_its_iso_is_refused() {
 #[tokio::test]
 async fn a_medium_that_is_said_to_be_inserted_and_never_read_is_known() {
     let stage = stage([]).await;
-    let (context, shelf) = (stage.context(), &stage.shelf);
-    let reads = || shelf.reads(context.node, BootDevice::Cdrom);
+    let (context, published_media) = (stage.context(), &stage.published_media);
+    let reads = || published_media.reads(context.node, BootDevice::Cdrom);
     stage.boot.prepare_ramdisk(context, &KernelParameters::default()).await.unwrap();
     let media = stage.stage.management.get_virtual_media(context.node).await.unwrap();
     assert!(media.iter().any(|medium| medium.inserted), "{media:?}");
     assert_eq!(reads().unwrap().requests, 0);
     let url = stage.stage.bmc.inner().drives.cd.image.clone().unwrap();
-    shelf.note_reading(url.rsplit('/').next().unwrap(), 2048);
+    published_media.note_reading(url.rsplit('/').next().unwrap(), 2048);
     assert_eq!(reads().unwrap().bytes, 2048);
     stage.boot.clean_up_ramdisk(context).await.unwrap();
     assert_eq!(reads(), None);

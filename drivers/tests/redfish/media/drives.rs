@@ -20,8 +20,8 @@ async fn f55_a_drive_is_emptied_before_it_is_filled_with_the_same_again() {
     management.attach_virtual_media(&node, BootDevice::Cdrom, ISO).await.unwrap();
     assert_eq!(bmc.count(EJECT), 1);
     let media = management.get_virtual_media(&node).await.unwrap();
-    let told: Vec<_> = media.iter().map(|medium| (medium.image.as_deref(), medium.inserted)).collect();
-    assert_eq!(told, [(None, false), (Some(ISO), true)]);
+    let read: Vec<_> = media.iter().map(|medium| (medium.image.as_deref(), medium.inserted)).collect();
+    assert_eq!(read, [(None, false), (Some(ISO), true)]);
     assert_eq!(media[1].media_types, [BootDevice::Cdrom]);
     management.detach_virtual_media(&node, &[BootDevice::Floppy]).await.unwrap();
     assert!(bmc.inner().drives.cd.image.is_some());

@@ -96,13 +96,13 @@ async fn what_is_exchanged_on_a_server_is_not_mixed_with_what_was_there() {
     let stage = stage(json!({"deploy_kernel": server.url(), "deploy_ramdisk": "DIR/r"})).await;
     stage.boot.prepare_ramdisk(stage.context(), &KernelParameters::default()).await.unwrap();
     let url = stage.stage.bmc.inner().drives.cd.image.clone().unwrap();
-    let medium = stage.shelf.medium(url.rsplit('/').next().unwrap()).await.unwrap();
+    let medium = stage.published_media.medium(url.rsplit('/').next().unwrap()).await.unwrap();
     let read = tokio::task::spawn_blocking(move || medium.read_at(0, usize::MAX).unwrap_err().to_string());
     let error = read.await.unwrap();
     assert!(error.contains("has changed since the medium was made of it"), "{error}");
 }
 
-/// The BMC has begun to read it, and a conductor that starts anew goes on.
+/// The BMC has begun to read it, and a conductor that restarts goes on.
 #[tokio::test]
 async fn what_is_exchanged_while_no_conductor_runs_is_not_mixed_with_what_was_there() {
     let folder = tempfile::tempdir().unwrap();
@@ -215,7 +215,7 @@ async fn an_instance_that_is_a_kernel_with_its_ramdisk_is_a_medium_too() {
 }
 
 #[tokio::test]
-async fn what_a_server_does_not_send_is_told_without_its_password() {
+async fn what_a_server_does_not_send_is_reported_without_its_password() {
     let body = Arc::new(iso());
     for (reply, part) in [
         (Reply::Status(404), "it answers 404 Not Found; see whether the URL is right"),

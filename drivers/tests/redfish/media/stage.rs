@@ -5,7 +5,7 @@ use farrier_conductor::interfaces::{BootContext, Noop};
 use farrier_drivers::netboot::images::AllowedFolders;
 use farrier_drivers::netboot::loaders::Loaders;
 use farrier_drivers::netboot::target::Defaults;
-use farrier_drivers::virtual_media::{MediaLoaders, Shelf, VirtualMediaBoot};
+use farrier_drivers::virtual_media::{MediaLoaders, PublishedMedia, VirtualMediaBoot};
 use farrier_media::boot_iso::NETWORK_DATA;
 use farrier_media::config_drive;
 use std::fs;
@@ -22,15 +22,15 @@ pub struct MediaStage {
     pub stage: Stage,
     pub folder: TempDir,
     pub boot: VirtualMediaBoot,
-    pub shelf: Shelf,
+    pub published_media: PublishedMedia,
 }
 
 impl MediaStage {
     pub fn new(stage: Stage) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fill(folder.path());
-        let shelf = shelf(folder.path());
-        Self { boot: interface(folder.path(), shelf.clone()), stage, folder, shelf }
+        let published_media = published_media(folder.path());
+        Self { boot: interface(folder.path(), published_media.clone()), stage, folder, published_media }
     }
 
     /// What a boot interface is given.
@@ -48,7 +48,7 @@ impl MediaStage {
     pub async fn read(&self, url: &str, end: &str) -> Option<Vec<u8>> {
         let name = url.strip_prefix(URL).unwrap();
         assert!(name.ends_with(end) && name.len() == 36, "{name}");
-        let medium = shelf(self.folder.path()).medium(name).await?;
+        let medium = published_media(self.folder.path()).medium(name).await?;
         let read = tokio::task::spawn_blocking(move || {
             let bytes = medium.read_at(0, usize::MAX).unwrap();
             assert_eq!(bytes.len() as u64, medium.length());
@@ -82,15 +82,15 @@ pub fn iso() -> Vec<u8> {
     config_drive::unpack(tree, &config_drive::pack(tree).unwrap()).unwrap()
 }
 
-pub fn shelf(folder: &Path) -> Shelf {
+pub fn published_media(folder: &Path) -> PublishedMedia {
     let own = LOADERS.map(|name| (name.to_owned(), folder.join(name)));
-    Shelf::open(folder.join("media"), URL, MediaLoaders::new(Loaders::new(own.into()))).unwrap()
+    PublishedMedia::open(folder.join("media"), URL, MediaLoaders::new(Loaders::new(own.into()))).unwrap()
 }
 
-fn interface(folder: &Path, shelf: Shelf) -> VirtualMediaBoot {
+fn interface(folder: &Path, published_media: PublishedMedia) -> VirtualMediaBoot {
     let allowed = AllowedFolders::new(vec![folder.to_owned()]).unwrap();
     let kernel_append_params = "nofb vga=normal".parse().unwrap();
-    VirtualMediaBoot::new(shelf, Defaults { allowed, kernel_append_params, ..Defaults::default() })
+    VirtualMediaBoot::new(published_media, Defaults { allowed, kernel_append_params, ..Defaults::default() })
 }
 
 /// Whether a part stands anywhere in a whole.

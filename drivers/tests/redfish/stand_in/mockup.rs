@@ -129,14 +129,14 @@ impl Mockup {
     fn allowable(&self, action: &Action, parameter: &str) -> Option<Vec<Value>> {
         let description = &action.description;
         let info = description["@Redfish.ActionInfo"].as_str().and_then(|info| self.replies.get(info));
-        let told = match info {
+        let listed = match info {
             Some(info) => {
                 let mut parameters = info["Parameters"].as_array()?.iter();
                 &parameters.find(|known| known["Name"] == parameter)?["AllowableValues"]
             }
             None => &description[format!("{parameter}{ALLOWABLE}")],
         };
-        told.as_array().cloned()
+        listed.as_array().cloned()
     }
 }
 

@@ -63,9 +63,9 @@ impl Screen {
     }
 
     fn screenshot(&mut self, body: &Value) -> Response {
-        let mut told = body.as_object().into_iter().flatten();
-        let (_, told) = told.find(|(name, _)| name.ends_with("ScreenshotType")).unwrap();
-        match told.as_str().unwrap() {
+        let mut parameter = body.as_object().into_iter().flatten();
+        let (_, parameter) = parameter.find(|(name, _)| name.ends_with("ScreenshotType")).unwrap();
+        match parameter.as_str().unwrap() {
             "Make" => {
                 (self.left, self.is_made) = (self.after_readings, false);
                 StatusCode::NO_CONTENT.into_response()
@@ -108,6 +108,6 @@ fn allow(reply: &mut Value) {
     }
 }
 
-fn not_now(told: &str) -> Response {
-    refusal(StatusCode::BAD_REQUEST, "Base.1.8.ActionParameterNotSupported", told)
+fn not_now(parameter: &str) -> Response {
+    refusal(StatusCode::BAD_REQUEST, "Base.1.8.ActionParameterNotSupported", parameter)
 }

@@ -28,7 +28,7 @@ impl Inner {
         self.sessions.open.clear();
     }
 
-    /// The answer of whoever looks after sessions; nothing where that lets the request pass.
+    /// The answer of the session service; nothing where that lets the request pass.
     pub(super) fn session(&mut self, seen: &Seen) -> Option<Response> {
         if seen.path == SESSIONS && seen.method == Method::POST {
             return Some(self.begin_session(seen));

@@ -105,8 +105,8 @@ impl Inner {
         let (keeps, says) = (self.has(Manner::KeepsImage), self.drives.says);
         let is_hpe = self.is_odd(Quirk::MediaByMaker);
         let Drive { image, past } = self.slot(name);
-        let told = image.clone().or(past.clone().filter(|_| is_stale));
-        let kept = told.clone().or(past.clone().filter(|_| keeps));
+        let reported = image.clone().or(past.clone().filter(|_| is_stale));
+        let kept = reported.clone().or(past.clone().filter(|_| keeps));
         let kept = kept.map(|image| says.map_or(image.clone(), |says| says(&image)));
         let target =
             |action: &str| json!({"target": format!("{COLLECTION}/{name}/Actions/VirtualMedia.{action}")});
@@ -125,7 +125,7 @@ impl Inner {
             false => json!({}),
         };
         json!({
-            "MediaTypes": types, "Inserted": told.is_some(), "Image": kept, "Actions": actions, "Oem": own,
+            "MediaTypes": types, "Inserted": reported.is_some(), "Image": kept, "Actions": actions, "Oem": own,
         })
     }
 

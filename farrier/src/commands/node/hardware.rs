@@ -87,21 +87,21 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn sensors_and_versions_are_told_one_in_a_line() {
-        let told = json!({"sensors": {
+    fn sensors_and_versions_are_shown_one_in_a_line() {
+        let answer = json!({"sensors": {
             "Fan": {"0@1": {"reading": 2100, "reading_units": "RPM", "health": "OK"}},
             "Power": {"1@1": {"last_power_output_watts": 94.5, "line_input_voltage": 230, "health": null}},
             "Temperature": {"3@1": {"reading_celsius": 21.5}, "4@1": {"reading_celsius": null}},
         }});
         assert_eq!(
-            sensors(&told).unwrap(),
+            sensors(&answer).unwrap(),
             "Kind         Sensor  Reading   Health\n\
              Fan          0@1     2100 RPM  OK\n\
              Power        1@1     94.5 W    None\n\
              Temperature  3@1     21.5 °C   None\n\
              Temperature  4@1     None      None\n"
         );
-        let told = json!({"firmware": [{"component": "bmc", "current_version": "iLO 5 v2.44"}]});
-        assert_eq!(firmware(&told), "Component  Version\nbmc        iLO 5 v2.44\n");
+        let answer = json!({"firmware": [{"component": "bmc", "current_version": "iLO 5 v2.44"}]});
+        assert_eq!(firmware(&answer), "Component  Version\nbmc        iLO 5 v2.44\n");
     }
 }

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use std::fmt::Write;
 
 /// The parts of an inventory that people look for, one line each. What an agent did not tell is `-`.
-pub(crate) fn table(told: &InspectionData) -> String {
-    let inventory = Value::Object(told.inventory.clone());
+pub(crate) fn table(data: &InspectionData) -> String {
+    let inventory = Value::Object(data.inventory.clone());
     let mut table = String::new();
     let mut line = |key: &str, parts: &[String]| {
         writeln!(table, "{key:12} {}", parts.join("  ").trim_end()).expect("a text takes every line");
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn an_inventory_is_a_line_for_each_part() {
-        let told = InspectionData {
+        let data = InspectionData {
             inventory: serde_json::from_value(json!({
                 "system_vendor": {"manufacturer": "Example\u{1b}[2J Inc.", "product_name": "R1", "serial_number": " ",
                     "firmware": {"vendor": "", "version": "2.4.7"}},
@@ -97,11 +97,11 @@ bmc          198.51.100.10  -
 disk         /dev/sda  1.5 GiB  -  A1  spins
 interface    eno1  52:54:00:12:34:56  up  2001:db8::1
 ";
-        assert_eq!(table(&told), expected);
+        assert_eq!(table(&data), expected);
     }
 
     #[test]
-    fn an_inventory_that_tells_nothing_is_shown_too() {
+    fn an_empty_inventory_is_shown_too() {
         assert!(table(&InspectionData::default()).starts_with("machine      -  -\nserial       -\n"));
     }
 }

@@ -215,7 +215,7 @@ impl NodeCommand {
             Self::Validate(validate) => validate.run(api).await?,
             Self::Delete { node } => {
                 api.power(&node, PowerAction::Off, None).await?;
-                // It is forgotten when it is off, whoever waits for that.
+                // It is forgotten when it is off, no matter who waits for that.
                 carried_out(api, &node, &Waiting::default()).await?;
                 api.delete(&node).await?;
             }

@@ -22,7 +22,7 @@ pub(super) struct Asked {
 }
 
 /// Has a socket tell of each datagram where it came in.
-pub(super) fn tell_addresses(socket: &UdpSocket) -> io::Result<()> {
+pub(super) fn enable_packet_info(socket: &UdpSocket) -> io::Result<()> {
     match socket.local_addr()? {
         SocketAddr::V4(_) => setsockopt(socket, Ipv4PacketInfo, &true)?,
         SocketAddr::V6(_) => setsockopt(socket, Ipv6RecvPacketInfo, &true)?,
@@ -45,21 +45,21 @@ fn receive_now(socket: &UdpSocket, packet: &mut [u8]) -> io::Result<Asked> {
         v4.or_else(|| address.as_sockaddr_in6().map(|address| SocketAddr::V6(SocketAddrV6::from(*address))))
     });
     let client = client.ok_or(io::ErrorKind::AddrNotAvailable)?;
-    let at = message.cmsgs()?.find_map(|told| address(&told));
+    let at = message.cmsgs()?.find_map(|info| address(&info));
     Ok(Asked { length: message.bytes, client, at })
 }
 
 /// The address that can be answered from: for a datagram to all of a network, that of the host there.
-fn address(told: &ControlMessageOwned) -> Option<SocketAddr> {
-    match told {
-        ControlMessageOwned::Ipv4PacketInfo(told) => {
-            let own = Ipv4Addr::from(u32::from_be(told.ipi_spec_dst.s_addr));
+fn address(info: &ControlMessageOwned) -> Option<SocketAddr> {
+    match info {
+        ControlMessageOwned::Ipv4PacketInfo(info) => {
+            let own = Ipv4Addr::from(u32::from_be(info.ipi_spec_dst.s_addr));
             (!own.is_unspecified()).then(|| SocketAddr::new(own.into(), 0))
         }
-        ControlMessageOwned::Ipv6PacketInfo(told) => {
-            let own = Ipv6Addr::from(told.ipi6_addr.s6_addr);
+        ControlMessageOwned::Ipv6PacketInfo(info) => {
+            let own = Ipv6Addr::from(info.ipi6_addr.s6_addr);
             // One of a link is one of several, told apart by its interface.
-            let link = if own.is_unicast_link_local() { told.ipi6_ifindex } else { 0 };
+            let link = if own.is_unicast_link_local() { info.ipi6_ifindex } else { 0 };
             (!own.is_multicast()).then(|| SocketAddrV6::new(own, 0, 0, link).into())
         }
         _ => None,

@@ -20,13 +20,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use table::{Place, Table};
+use table::{Table, TransferSlot};
 use tokio::io::{AsyncReadExt, AsyncSeekExt, SeekFrom};
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-/// How long a place is kept for a client that has not answered.
+/// How long a slot is kept for a client that has not answered.
 const FIRST_ANSWER: Duration = Duration::from_secs(3);
 /// How often such a client is sent the same again, when it asks again.
 const FIRST_REPEATS: u32 = 3;
@@ -51,7 +51,7 @@ impl Tftp {
                 "--tftp-listen {address} cannot be listened on; choose another address, or stop who has it"
             )
         })?;
-        asked::tell_addresses(&socket)?;
+        asked::enable_packet_info(&socket)?;
         let address = socket.local_addr()?;
         Ok(Self { socket, address })
     }
@@ -82,11 +82,11 @@ impl Tftp {
                     continue;
                 }
             };
-            let Some((place, given_away)) = table.admit(client) else { continue };
+            let Some((slot, given_away)) = table.admit(client) else { continue };
             let files = Arc::clone(&files);
             transfers.spawn(async move {
                 let answered = async {
-                    if let Err(error) = answer(&files, own, client, &place, &request).await {
+                    if let Err(error) = answer(&files, own, client, &slot, &request).await {
                         tracing::debug!("{} to {client} by TFTP: {error}", request.file);
                     }
                 };
@@ -111,12 +111,12 @@ async fn answer(
     files: &Files,
     own: SocketAddr,
     client: SocketAddr,
-    place: &Place,
+    slot: &TransferSlot,
     request: &Request,
 ) -> io::Result<()> {
     let socket = UdpSocket::bind(own).await?;
     socket.connect(client).await?;
-    let Some(Found { content, mut trail }) = files.open(&request.file, client.ip(), Protocol::Tftp).await
+    let Some(Found { content, mut trace }) = files.open(&request.file, client.ip(), Protocol::Tftp).await
     else {
         return socket.send(&Refusal::NotFound.packet()).await.map(drop);
     };
@@ -124,12 +124,12 @@ async fn answer(
     let terms = request.terms(size);
     let mut blocks = Blocks::new(content, &terms);
     let counted = files.figures().sent(Protocol::Tftp);
-    let mut told = 0;
-    let sent = send(&socket, place, &terms, &mut blocks, |bytes| {
-        counted.inc_by(bytes - told);
-        told = bytes;
-        if let Some(trail) = &mut trail {
-            trail.reached(bytes);
+    let mut counted_bytes = 0;
+    let sent = send(&socket, slot, &terms, &mut blocks, |bytes| {
+        counted.inc_by(bytes - counted_bytes);
+        counted_bytes = bytes;
+        if let Some(trace) = &mut trace {
+            trace.reached(bytes);
         }
     })
     .await;
@@ -144,26 +144,26 @@ async fn answer(
 /// Sends a file to its end, or until its machine has gone; returns the number of bytes.
 async fn send(
     socket: &UdpSocket,
-    place: &Place,
+    slot: &TransferSlot,
     terms: &Terms,
     blocks: &mut Blocks,
-    mut told: impl FnMut(u64),
+    mut progressed: impl FnMut(u64),
 ) -> io::Result<()> {
     let size = blocks.size;
     let mut progress = Progress::new(terms, size);
-    let mut heard = first(socket, place, blocks, terms, &mut progress).await?;
-    if !place.answered() {
+    let mut heard = first(socket, slot, blocks, terms, &mut progress).await?;
+    if !slot.answered() {
         return Err(io::ErrorKind::QuotaExceeded.into());
     }
     let mut tries = 0;
     loop {
         match heard {
             Heard::Done => {
-                told(size);
+                progressed(size);
                 return Ok(());
             }
             Heard::Send => {
-                told((progress.blocks() * terms.block as u64).min(size));
+                progressed((progress.blocks() * terms.block as u64).min(size));
                 tries = 0;
             }
             Heard::Repeated | Heard::Nothing => tries += 1,
@@ -181,7 +181,7 @@ async fn send(
 /// Sends the first packet, and no more until its client has answered. Who asks again gets it again.
 async fn first(
     socket: &UdpSocket,
-    place: &Place,
+    slot: &TransferSlot,
     blocks: &mut Blocks,
     terms: &Terms,
     progress: &mut Progress,
@@ -199,7 +199,7 @@ async fn first(
                 Heard::Nothing => break,
                 heard => return Ok(heard),
             },
-            () = place.again.notified() => {}
+            () = slot.again.notified() => {}
         }
     }
     Err(io::ErrorKind::TimedOut.into())

@@ -1,5 +1,5 @@
-//! The transfers under way. A sender may be forged, so one that has not answered yet has a place apart: it lasts a few
-//! seconds, and the oldest goes when there are too many. Who has answered is there, and has a place for as long as the
+//! The transfers under way. A sender may be forged, so one that has not answered yet has a slot apart: it lasts a few
+//! seconds, and the oldest goes when there are too many. Who has answered is there, and has a slot for as long as the
 //! transfer lasts.
 
 use crate::network::Client;
@@ -24,7 +24,7 @@ pub(super) struct Table(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    seats: HashMap<SocketAddr, Seat>,
+    transfers: HashMap<SocketAddr, Transfer>,
     strangers: Room,
     known: Room,
     /// Requests so far.
@@ -39,7 +39,7 @@ struct Room {
 }
 
 #[derive(Debug)]
-struct Seat {
+struct Transfer {
     client: Client,
     number: u64,
     has_answered: bool,
@@ -48,9 +48,9 @@ struct Seat {
     _leave: oneshot::Sender<()>,
 }
 
-/// The place of one transfer; free again when dropped.
+/// The slot of one transfer; free again when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct TransferSlot {
     table: Table,
     sender: SocketAddr,
     number: u64,
@@ -59,28 +59,31 @@ pub(super) struct Place {
 }
 
 impl Table {
-    /// A place for a transfer to a sender, and what ends when another transfer gets it; nothing where the sender has one
+    /// A slot for a transfer to a sender, and what ends when another transfer gets it; nothing where the sender has one
     /// already, whose transfer is notified.
-    pub(super) fn admit(&self, sender: SocketAddr) -> Option<(Place, oneshot::Receiver<()>)> {
+    pub(super) fn admit(&self, sender: SocketAddr) -> Option<(TransferSlot, oneshot::Receiver<()>)> {
         let mut inner = self.inner();
-        if let Some(seat) = inner.seats.get(&sender) {
-            seat.again.notify_one();
+        if let Some(transfer) = inner.transfers.get(&sender) {
+            transfer.again.notify_one();
             return None;
         }
         let client = Client::of(sender.ip());
         if inner.strangers.shares.of_address(client) >= OF_ADDRESS {
-            inner.remove_oldest(|seat| !seat.has_answered && seat.client.address == client.address);
+            inner.remove_oldest(|transfer| {
+                !transfer.has_answered && transfer.client.address == client.address
+            });
         }
         if inner.strangers.taken >= OF_STRANGERS {
-            inner.remove_oldest(|seat| !seat.has_answered);
+            inner.remove_oldest(|transfer| !transfer.has_answered);
         }
         inner.count += 1;
         let (number, again) = (inner.count, Arc::<Notify>::default());
         let (leave, given_away) = oneshot::channel();
-        let seat = Seat { client, number, has_answered: false, again: Arc::clone(&again), _leave: leave };
+        let transfer =
+            Transfer { client, number, has_answered: false, again: Arc::clone(&again), _leave: leave };
         inner.strangers.add(client);
-        inner.seats.insert(sender, seat);
-        Some((Place { table: self.clone(), sender, number, again }, given_away))
+        inner.transfers.insert(sender, transfer);
+        Some((TransferSlot { table: self.clone(), sender, number, again }, given_away))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -89,14 +92,14 @@ impl Table {
 }
 
 impl Inner {
-    /// The seat of a place, unless it was given away.
-    fn seat(&mut self, sender: SocketAddr, number: u64) -> Option<&mut Seat> {
-        self.seats.get_mut(&sender).filter(|seat| seat.number == number)
+    /// The transfer that has a slot, unless it was given away.
+    fn transfer(&mut self, sender: SocketAddr, number: u64) -> Option<&mut Transfer> {
+        self.transfers.get_mut(&sender).filter(|transfer| transfer.number == number)
     }
 
-    /// A client has answered. Whether it may have a place, which one with more of them gives up when there is none.
+    /// A client has answered. Whether it may have a slot, which one with more of them gives up when there is none.
     fn welcome(&mut self, sender: SocketAddr, number: u64) -> bool {
-        let Some(Seat { client, has_answered, .. }) = self.seat(sender, number) else { return false };
+        let Some(Transfer { client, has_answered, .. }) = self.transfer(sender, number) else { return false };
         let client = *client;
         if std::mem::replace(has_answered, true) {
             return true;
@@ -109,25 +112,27 @@ impl Inner {
             return false;
         }
         if self.known.taken > OF_ALL {
-            let rank = |seat: &Seat| (self.known.shares.share(seat.client, 0), u64::MAX - seat.number);
-            let known = self.seats.iter().filter(|(_, seat)| seat.has_answered);
-            let victim = known.max_by_key(|(_, seat)| rank(seat)).map(|(victim, _)| *victim);
+            let rank = |transfer: &Transfer| {
+                (self.known.shares.share(transfer.client, 0), u64::MAX - transfer.number)
+            };
+            let known = self.transfers.iter().filter(|(_, transfer)| transfer.has_answered);
+            let victim = known.max_by_key(|(_, transfer)| rank(transfer)).map(|(victim, _)| *victim);
             victim.into_iter().for_each(|victim| self.remove(victim));
         }
-        self.seat(sender, number).is_some()
+        self.transfer(sender, number).is_some()
     }
 
-    fn remove_oldest(&mut self, is_meant: impl Fn(&Seat) -> bool) {
-        let meant = self.seats.iter().filter(|(_, seat)| is_meant(seat));
-        if let Some(oldest) = meant.min_by_key(|(_, seat)| seat.number).map(|(sender, _)| *sender) {
+    fn remove_oldest(&mut self, is_meant: impl Fn(&Transfer) -> bool) {
+        let meant = self.transfers.iter().filter(|(_, transfer)| is_meant(transfer));
+        if let Some(oldest) = meant.min_by_key(|(_, transfer)| transfer.number).map(|(sender, _)| *sender) {
             self.remove(oldest);
         }
     }
 
     fn remove(&mut self, sender: SocketAddr) {
-        if let Some(seat) = self.seats.remove(&sender) {
-            let room = if seat.has_answered { &mut self.known } else { &mut self.strangers };
-            room.remove(seat.client);
+        if let Some(transfer) = self.transfers.remove(&sender) {
+            let room = if transfer.has_answered { &mut self.known } else { &mut self.strangers };
+            room.remove(transfer.client);
         }
     }
 }
@@ -144,17 +149,17 @@ impl Room {
     }
 }
 
-impl Place {
+impl TransferSlot {
     /// The client has answered. Whether the transfer continues.
     pub(super) fn answered(&self) -> bool {
         self.table.inner().welcome(self.sender, self.number)
     }
 }
 
-impl Drop for Place {
+impl Drop for TransferSlot {
     fn drop(&mut self) {
         let mut inner = self.table.inner();
-        if inner.seat(self.sender, self.number).is_some() {
+        if inner.transfer(self.sender, self.number).is_some() {
             inner.remove(self.sender);
         }
     }
@@ -164,10 +169,10 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    fn admit(table: &Table, sender: &str) -> Option<Place> {
-        table.admit(sender.parse().unwrap()).map(|(place, given_away)| {
+    fn admit(table: &Table, sender: &str) -> Option<TransferSlot> {
+        table.admit(sender.parse().unwrap()).map(|(slot, given_away)| {
             std::mem::forget(given_away);
-            place
+            slot
         })
     }
 
@@ -183,7 +188,7 @@ mod tests {
             .filter_map(|n| admit(&table, &format!("10.0.{}.{}:69", n / 250, n % 250 + 1)))
             .collect();
         assert_eq!((forged.len(), taken(&table)), (5_000, (OF_STRANGERS, 0)));
-        assert!(!forged[0].answered(), "its place is another's");
+        assert!(!forged[0].answered(), "its slot is another's");
         let machine = admit(&table, "192.0.2.1:2070").unwrap();
         assert!(admit(&table, "192.0.2.1:2070").is_none(), "it has one");
         assert!(machine.answered() && machine.answered());
@@ -198,7 +203,7 @@ mod tests {
     #[test]
     fn n14_who_has_answered_has_its_share() {
         let table = Table::default();
-        let answered = |sender: String| admit(&table, &sender).filter(Place::answered);
+        let answered = |sender: String| admit(&table, &sender).filter(TransferSlot::answered);
         let greedy: Vec<_> = (1..100).filter_map(|n| answered(format!("192.0.2.66:{n}"))).collect();
         assert_eq!(greedy.len(), 8);
         // All machines of a provisioning network; and a stranger with as many addresses as he likes.
@@ -210,6 +215,6 @@ mod tests {
         assert_eq!(taken(&table).1, 464);
         let late: Vec<_> = (1..=100).filter_map(|n| answered(format!("198.51.100.{n}:69"))).collect();
         assert_eq!((late.len(), taken(&table).1), (100, OF_ALL));
-        assert!(machines.iter().chain(&late).all(Place::answered), "strangers gave way");
+        assert!(machines.iter().chain(&late).all(TransferSlot::answered), "strangers gave way");
     }
 }

@@ -1,7 +1,7 @@
 //! Machines that load by TFTP: over a network that loses and doubles packets, and machines that mean no good.
 
 use super::*;
-use crate::provisioning::stage::{PXELINUX, Stage};
+use crate::provisioning::test_conductor::{PXELINUX, TestConductor};
 use tokio::time::timeout;
 
 /// Longest time that any test waits for anything.
@@ -92,24 +92,24 @@ impl Machine {
     }
 }
 
-async fn serve(stage: &Stage) -> SocketAddr {
+async fn serve(test: &TestConductor) -> SocketAddr {
     let tftp = Tftp::open("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let address = tftp.address();
-    tokio::spawn(tftp.serve(Arc::clone(&stage.files)));
+    tokio::spawn(tftp.serve(Arc::clone(&test.files)));
     address
 }
 
 /// A host with several addresses: network cards take packets of no other than the one that they asked.
 #[tokio::test]
 async fn c14_a_machine_is_answered_from_the_address_that_it_asked() {
-    let stage = Stage::new(&kernel(3000)).await;
+    let test = TestConductor::new(&kernel(3000)).await;
     for (listen, asked) in [
         ("0.0.0.0:0", ["127.0.0.5", "127.0.0.1", "127.8.0.1"]),
         ("[::]:0", ["127.0.0.5", "::1", "127.0.0.1"]),
     ] {
         let tftp = Tftp::open(listen.parse().unwrap()).await.unwrap();
         let port = tftp.address().port();
-        let serving = tokio::spawn(tftp.serve(Arc::clone(&stage.files)));
+        let serving = tokio::spawn(tftp.serve(Arc::clone(&test.files)));
         for asked in asked {
             let server = SocketAddr::new(asked.parse().unwrap(), port);
             let own = if server.is_ipv6() { "[::1]:0" } else { "127.0.0.1:0" };
@@ -132,12 +132,12 @@ fn kernel(bytes: usize) -> Vec<u8> {
 #[tokio::test]
 async fn a_machine_loads_what_its_node_says_whatever_its_loader_asks_for() {
     let content = kernel(3_000_000);
-    let stage = Stage::new(&content).await;
-    let machine = Machine::new(serve(&stage).await).await;
-    let kernel = stage.name("deploy_kernel");
+    let test = TestConductor::new(&content).await;
+    let machine = Machine::new(serve(&test).await).await;
+    let kernel = test.name("deploy_kernel");
     for (block, window) in [(1408, 1), (1468, 16), (8, 64)] {
         let content = if block == 8 { b"ramdisk".to_vec() } else { content.clone() };
-        let name = if block == 8 { stage.name("deploy_ramdisk") } else { kernel.clone() };
+        let name = if block == 8 { test.name("deploy_ramdisk") } else { kernel.clone() };
         assert!(machine.load(&name, block, window, &[]).await.unwrap() == content, "{block} {window}");
     }
     let config = machine.load(PXELINUX, 1408, 1, &[]).await.unwrap();
@@ -154,9 +154,9 @@ async fn a_machine_loads_what_its_node_says_whatever_its_loader_asks_for() {
 #[tokio::test]
 async fn a_file_that_disappears_is_sent_to_its_end_and_one_that_is_cut_short_ends_with_an_error() {
     let content = kernel(3_000_000);
-    let stage = Stage::new(&content).await;
-    let server = serve(&stage).await;
-    let (name, file) = (stage.name("deploy_kernel"), stage.folder.path().join("images/vmlinuz"));
+    let test = TestConductor::new(&content).await;
+    let server = serve(&test).await;
+    let (name, file) = (test.name("deploy_kernel"), test.folder.path().join("images/vmlinuz"));
     let begun = async || {
         let machine = Machine::new(server).await;
         machine.ask(&[&name, "octet", "blksize", "1000"]).await;
@@ -169,8 +169,8 @@ async fn a_file_that_disappears_is_sent_to_its_end_and_one_that_is_cut_short_end
     for number in 0..=3000u16 {
         machine.socket.send_to(&[&[0, 4], &number.to_be_bytes()[..]].concat(), from).await.unwrap();
         if number < 3000 {
-            let place = usize::from(number) * 1000;
-            assert!(machine.hear().await.0[4..] == content[place..place + 1000], "{number}");
+            let begin = usize::from(number) * 1000;
+            assert!(machine.hear().await.0[4..] == content[begin..begin + 1000], "{number}");
         }
     }
     assert_eq!(machine.hear().await.0, [&[0, 3], &3001u16.to_be_bytes()[..]].concat());
@@ -179,17 +179,17 @@ async fn a_file_that_disappears_is_sent_to_its_end_and_one_that_is_cut_short_end
     let (machine, from) = begun().await;
     std::fs::File::options().write(true).open(&file).unwrap().set_len(500).unwrap();
     machine.socket.send_to(&[0, 4, 0, 0], from).await.unwrap();
-    let (told, _) = machine.hear().await;
-    assert_eq!(told, Refusal::Broken.packet(), "{told:?}");
+    let (refused, _) = machine.hear().await;
+    assert_eq!(refused, Refusal::Broken.packet(), "{refused:?}");
 }
 
 #[tokio::test]
 async fn what_is_lost_or_comes_twice_leaves_no_trace_in_the_file() {
     use Fate::{Arrives, ArrivesTwice, IsLost};
     let content = kernel(40_000);
-    let stage = Stage::new(&content).await;
-    let server = serve(&stage).await;
-    let name = stage.name("deploy_kernel");
+    let test = TestConductor::new(&content).await;
+    let server = serve(&test).await;
+    let name = test.name("deploy_kernel");
     for (window, fates) in [
         (1, &[Arrives, ArrivesTwice, Arrives][..]),
         (1, &[Arrives, Arrives, Arrives, Arrives, Arrives, Arrives, IsLost]),
@@ -216,12 +216,12 @@ async fn what_is_lost_or_comes_twice_leaves_no_trace_in_the_file() {
 }
 
 #[tokio::test]
-async fn a_flood_of_requests_takes_a_few_places_and_nobody_elses() {
-    let stage = Stage::new(&kernel(100_000)).await;
+async fn a_flood_of_requests_takes_a_few_slots_of_its_own() {
+    let test = TestConductor::new(&kernel(100_000)).await;
     let tftp = Tftp::open("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let server = tftp.address();
-    tokio::spawn(tftp.serve(Arc::clone(&stage.files)));
-    let name = stage.name("deploy_kernel");
+    tokio::spawn(tftp.serve(Arc::clone(&test.files)));
+    let name = test.name("deploy_kernel");
     let flood = std::net::UdpSocket::bind("127.0.0.2:0").unwrap();
     let request = [&[0, 1], name.as_bytes(), b"\0octet\0"].concat();
     let mut others = Vec::new();
@@ -251,9 +251,9 @@ async fn a_flood_of_requests_takes_a_few_places_and_nobody_elses() {
 /// Requests in the names of others, who never asked.
 #[tokio::test]
 async fn n14_forged_senders_stop_nobody_and_get_one_packet_for_each_of_theirs() {
-    let stage = Stage::new(&kernel(100_000)).await;
-    let server = serve(&stage).await;
-    let name = stage.name("deploy_kernel");
+    let test = TestConductor::new(&kernel(100_000)).await;
+    let server = serve(&test).await;
+    let name = test.name("deploy_kernel");
     for options in [&b""[..], b"timeout\x0010\0"] {
         let request = [&[0, 1], name.as_bytes(), b"\0octet\0", options].concat();
         let mut forged = Vec::new();
@@ -282,9 +282,9 @@ async fn n14_forged_senders_stop_nobody_and_get_one_packet_for_each_of_theirs() 
 
 #[tokio::test]
 async fn n14_who_asks_again_gets_the_first_packet_again_and_one_transfer() {
-    let stage = Stage::new(&kernel(100_000)).await;
-    let machine = Machine::new(serve(&stage).await).await;
-    let name = stage.name("deploy_kernel");
+    let test = TestConductor::new(&kernel(100_000)).await;
+    let machine = Machine::new(serve(&test).await).await;
+    let name = test.name("deploy_kernel");
     machine.ask(&[&name, "octet"]).await;
     let first = machine.hear().await;
     machine.ask(&[&name, "octet"]).await;
@@ -296,9 +296,9 @@ async fn n14_who_asks_again_gets_the_first_packet_again_and_one_transfer() {
 
 #[tokio::test]
 async fn who_stops_in_the_middle_without_a_word_is_asked_a_few_times_and_given_up() {
-    let stage = Stage::new(&kernel(100_000)).await;
-    let machine = Machine::new(serve(&stage).await).await;
-    let name = stage.name("deploy_kernel");
+    let test = TestConductor::new(&kernel(100_000)).await;
+    let machine = Machine::new(serve(&test).await).await;
+    let name = test.name("deploy_kernel");
     machine.ask(&[&name, "octet"]).await;
     let (_, from) = machine.hear().await;
     machine.socket.send_to(&[0, 4, 0, 1], from).await.unwrap();
@@ -306,8 +306,8 @@ async fn who_stops_in_the_middle_without_a_word_is_asked_a_few_times_and_given_u
     for _ in 1..TRIES {
         assert_eq!(machine.hear().await, (block.clone(), from));
     }
-    // Its place is free again after the last pause, for the same port too.
-    let anew = async {
+    // Its slot is free again after the last pause, for the same port too.
+    let restarted = async {
         loop {
             machine.ask(&[&name, "octet"]).await;
             if let Ok(heard) = timeout(Duration::from_millis(200), machine.hear()).await {
@@ -315,18 +315,18 @@ async fn who_stops_in_the_middle_without_a_word_is_asked_a_few_times_and_given_u
             }
         }
     };
-    let (again, other) = timeout(PATIENCE, anew).await.unwrap();
+    let (again, other) = timeout(PATIENCE, restarted).await.unwrap();
     assert!(again[..4] == [0, 3, 0, 1] && block[..4] == [0, 3, 0, 2] && other != from);
 }
 
 #[tokio::test]
 async fn who_says_that_he_stops_in_the_middle_is_given_up_at_once() {
-    let stage = Stage::new(&kernel(100_000)).await;
-    let machine = Machine::new(serve(&stage).await).await;
-    machine.ask(&[&stage.name("deploy_kernel"), "octet"]).await;
+    let test = TestConductor::new(&kernel(100_000)).await;
+    let machine = Machine::new(serve(&test).await).await;
+    machine.ask(&[&test.name("deploy_kernel"), "octet"]).await;
     let (first, from) = machine.hear().await;
     assert_eq!(first[..4], [0, 3, 0, 1]);
     machine.socket.send_to(&[0, 5, 0, 0, b'x', 0], from).await.unwrap();
-    // The same client gets a place again at once.
-    assert_eq!(machine.load(&stage.name("deploy_ramdisk"), 512, 1, &[]).await.unwrap(), b"ramdisk");
+    // The same client gets a slot again at once.
+    assert_eq!(machine.load(&test.name("deploy_ramdisk"), 512, 1, &[]).await.unwrap(), b"ramdisk");
 }

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_cannot_be_used_are_told_in_one_line() {
+    fn files_that_cannot_be_used_are_reported_in_one_line() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str| {
             let path = folder.path().join(name);

@@ -1,11 +1,11 @@
 //! A listener: HTTP/1.1, plain or over TLS, whose clients are held to [`Limits`].
 
-use crate::network::turns::{Turn, Turns};
-use crate::serve::listen::body::Steady;
-use crate::serve::listen::lent::Lent;
+use crate::network::fair_semaphore::{FairPermit, FairSemaphore};
+use crate::serve::listen::body_memory::BodyMemory;
+use crate::serve::listen::body_timeout::TimedBody;
+use crate::serve::listen::connection_limit::{ConnectionLimit, ConnectionSlot};
 use crate::serve::listen::limits::Limits;
-use crate::serve::listen::memory::Memory;
-use crate::serve::listen::places::{Place, Places};
+use crate::serve::listen::returned_stream::ReturnedStream;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
@@ -63,9 +63,9 @@ pub(crate) async fn serve(
     limits: Limits,
     stop: impl Future<Output = ()>,
 ) {
-    let (memory, turns) = (Memory::new(limits.bodies), Turns::new(limits.requests));
-    let host = Host { limits, tls, router, memory, turns };
-    let places = Places::new(limits.connections);
+    let (memory, requests) = (BodyMemory::new(limits.bodies), FairSemaphore::new(limits.requests));
+    let host = Host { limits, tls, router, memory, requests };
+    let connections = ConnectionLimit::new(limits.connections);
     let graceful = GracefulShutdown::new();
     let mut stop = pin!(stop);
     // What is still connected at the end is cut off with this.
@@ -83,7 +83,7 @@ pub(crate) async fn serve(
                 attended.spawn(host.clone().attend(
                     stream,
                     peer,
-                    places.admit(peer.ip()),
+                    connections.admit(peer.ip()),
                     graceful.watcher(),
                 ));
             }
@@ -119,17 +119,17 @@ struct Host {
     limits: Limits,
     tls: Option<Tls>,
     router: Router,
-    memory: Memory,
-    turns: Turns,
+    memory: BodyMemory,
+    requests: FairSemaphore,
 }
 
 impl Host {
-    /// Serves one connection, until it ends or its place is given away.
-    async fn attend(self, stream: TcpStream, peer: SocketAddr, mut place: Place, watcher: Watcher) {
-        let is_answered = Arc::clone(&place.is_answered);
+    /// Serves one connection, until it ends or is evicted.
+    async fn attend(self, stream: TcpStream, peer: SocketAddr, mut slot: ConnectionSlot, watcher: Watcher) {
+        let is_answered = Arc::clone(&slot.is_answered);
         let served = async {
             let Some(tls) = self.tls.clone() else {
-                let (stream, back) = Lent::new(stream);
+                let (stream, back) = ReturnedStream::new(stream);
                 self.converse(stream, peer, is_answered, watcher).await;
                 if let Ok(stream) = back.await {
                     part(stream, self.limits.patience.min(LEAVE)).await;
@@ -142,7 +142,7 @@ impl Host {
             }
         };
         tokio::select! {
-            _ = &mut place.given_away => {}
+            _ = &mut slot.evicted => {}
             () = served => {}
         }
     }
@@ -176,28 +176,28 @@ impl Host {
     ) -> Result<Response<Body>, Infallible> {
         request.extensions_mut().insert(ConnectInfo(peer));
         let reception = self.memory.reception(peer.ip(), Arc::clone(&is_answered));
-        // Boot files have turns of their own, which last longer.
-        let needs_turn = request.uri().path().starts_with(API);
-        let turn = Arc::<Mutex<Option<Turn>>>::default();
-        let (turns, taken, patience) = (self.turns.clone(), Arc::clone(&turn), self.limits.patience);
-        let pass = async move {
-            if !needs_turn {
+        // Boot files have permits of their own, which last longer.
+        let needs_permit = request.uri().path().starts_with(API);
+        let permit = Arc::<Mutex<Option<FairPermit>>>::default();
+        let (requests, taken, patience) = (self.requests.clone(), Arc::clone(&permit), self.limits.patience);
+        let permitted = async move {
+            if !needs_permit {
                 return true;
             }
-            let turn = timeout(patience, turns.take(peer.ip())).await.ok();
-            let has_come = turn.is_some();
-            *taken.lock().unwrap_or_else(PoisonError::into_inner) = turn;
+            let permit = timeout(patience, requests.take(peer.ip())).await.ok();
+            let has_come = permit.is_some();
+            *taken.lock().unwrap_or_else(PoisonError::into_inner) = permit;
             has_come
         };
         let has_body = !request.body().is_end_stream();
         let respond = async {
             let router = TowerToHyperService::new(self.router.clone());
             if has_body {
-                let steady = |body| Body::new(Steady::new(body, self.limits, reception.clone(), pass));
-                return router.call(request.map(steady)).await;
+                let timed = |body| Body::new(TimedBody::new(body, self.limits, reception.clone(), permitted));
+                return router.call(request.map(timed)).await;
             }
             reception.is_whole();
-            if !pass.await {
+            if !permitted.await {
                 return Ok(unavailable("too many requests are being answered now; send it again later"));
             }
             router.call(request.map(|_| Body::empty())).await
@@ -207,7 +207,7 @@ impl Host {
             () = reception.given_up() => Ok(unavailable(NO_MEMORY)),
         };
         is_answered.store(false, Ordering::Relaxed);
-        drop(turn);
+        drop(permit);
         if reception.is_short() { Ok(unavailable(NO_MEMORY)) } else { response }
     }
 }

@@ -80,7 +80,7 @@ impl Stage {
     async fn greedy(&self) -> TcpStream {
         let mut stream = self.connect().await;
         let head = b"POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n";
-        // Whoever is refused may be cut off.
+        // A client that is refused may be cut off.
         if stream.write_all(head).await.is_ok() {
             stream.write_all(&vec![0; 1000 << 10]).await.ok();
         }
@@ -127,7 +127,7 @@ async fn handlers_know_who_asks_over_tls_and_without() {
 }
 
 #[tokio::test]
-async fn who_speaks_http_to_a_tls_port_is_told_so() {
+async fn who_speaks_http_to_a_tls_port_gets_an_answer_that_says_so() {
     let stage = Stage::new(LIMITS, true).await;
     let reply = stage.http.get(format!("http://{}/", stage.address)).send().await.unwrap();
     assert_eq!(reply.status(), 400);

@@ -1,16 +1,16 @@
 //! The two listeners of a conductor: what protects each, and the options that say so.
 
-mod body;
+mod body_memory;
+mod body_timeout;
 mod certificate;
-mod lent;
+mod connection_limit;
 mod limits;
 mod listener;
-mod memory;
-mod places;
 pub(crate) mod renewal;
+mod returned_stream;
 mod same_site;
 
-use crate::auth::{Anybody, AuthFile, Entry, Keystone, Operators, Proof};
+use crate::auth::{Anybody, AuthFile, Credential, Entry, Keystone, Operators};
 use crate::serve::listen::certificate::Files;
 use crate::serve::listen::limits::Limits;
 use crate::serve::listen::listener::{Tls, serve};
@@ -140,11 +140,11 @@ impl ListenerOptions {
         if self.auth_strategy == AuthStrategy::NoAuth {
             return Ok(Arc::new(Anybody));
         }
-        let proof = Proof::of_token(state.make_token()?.as_bytes());
-        let local = Entry { name: LOCAL.to_owned(), proof, role: Role::Admin };
-        let (roll, look) = renewal::operators(self.auth_file.path(state), local)?;
+        let credential = Credential::of_token(state.make_token()?.as_bytes());
+        let local = Entry { name: LOCAL.to_owned(), credential, role: Role::Admin };
+        let (users, look) = renewal::operators(self.auth_file.path(state), local)?;
         looks.push(look);
-        let operators = Operators::new(roll);
+        let operators = Operators::new(users);
         match (&self.keystone_url, self.auth_strategy) {
             (Some(url), AuthStrategy::Keystone) => {
                 let projects = self.keystone_projects.clone();

@@ -1,6 +1,6 @@
 //! Files that are taken up again when they change, every few seconds and at SIGHUP: certificates and operators.
 
-use crate::auth::{Entry, Roll};
+use crate::auth::{Entry, UsersFile};
 use crate::serve::listen::certificate::{Files, Texts, TlsError};
 use crate::serve::listen::listener::Tls;
 use crate::state::fingerprint::Fingerprint;
@@ -77,21 +77,24 @@ fn renewed(files: &Files, texts: &mut Texts) -> Result<Option<(Arc<ServerConfig>
 }
 
 /// The operators of a file and further ones, and the check for changes.
-pub(crate) fn operators(file: PathBuf, beside: Entry) -> anyhow::Result<(watch::Receiver<Arc<Roll>>, Look)> {
+pub(crate) fn operators(
+    file: PathBuf,
+    beside: Entry,
+) -> anyhow::Result<(watch::Receiver<Arc<UsersFile>>, Look)> {
     let read = move || {
-        let mut roll = Roll::read(&file)?;
-        roll.set(beside.clone());
-        anyhow::Ok(roll)
+        let mut users = UsersFile::read(&file)?;
+        users.set(beside.clone());
+        anyhow::Ok(users)
     };
     let (sender, receiver) = watch::channel(Arc::new(read()?));
     let mut complaint = Complaint::default();
     let look = move || {
-        if let Some(roll) = complaint.judge(read().map(Some)) {
+        if let Some(users) = complaint.judge(read().map(Some)) {
             sender.send_if_modified(|known| {
-                let is_new = **known != roll;
+                let is_new = **known != users;
                 if is_new {
-                    tracing::info!(count = roll.entries().count(), "the operators file was reloaded");
-                    *known = Arc::new(roll);
+                    tracing::info!(count = users.entries().count(), "the operators file was reloaded");
+                    *known = Arc::new(users);
                 }
                 is_new
             });
@@ -103,7 +106,7 @@ pub(crate) fn operators(file: PathBuf, beside: Entry) -> anyhow::Result<(watch::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::Proof;
+    use crate::auth::Credential;
     use farrier_node_api::authorization::Role;
     use std::fs;
 
@@ -133,13 +136,13 @@ mod tests {
         let file = folder.path().join("operators");
         let entry = |name: &str| Entry {
             name: name.to_owned(),
-            proof: Proof::of_token(name.as_bytes()),
+            credential: Credential::of_token(name.as_bytes()),
             role: Role::Reader,
         };
-        let (roll, mut look) = operators(file.clone(), entry("local")).unwrap();
-        let known = |name: &str| roll.borrow().by_token(name.as_bytes()).is_some();
+        let (users, mut look) = operators(file.clone(), entry("local")).unwrap();
+        let known = |name: &str| users.borrow().by_token(name.as_bytes()).is_some();
         assert!(known("local") && !known("ci"));
-        Roll::change(&file, |roll| roll.set(entry("ci"))).unwrap();
+        UsersFile::change(&file, |users| users.set(entry("ci"))).unwrap();
         look();
         assert!(known("local") && known("ci"));
         fs::write(&file, "nonsense").unwrap();

@@ -54,7 +54,7 @@ enum DhcpProvider {
 
 /// The DHCP provider, and the plan of our dnsmasq if that is it.
 pub(crate) struct DhcpPlan {
-    told: Dhcp,
+    dhcp: Dhcp,
     dnsmasq: Option<DnsmasqPlan>,
 }
 
@@ -95,8 +95,8 @@ impl DhcpOptions {
         };
         let servers = Servers { tftp, http_url: http_url.clone(), names };
         if let Some(networks) = networks {
-            let told = Dhcp { provider: Arc::new(networks.dhcp()), servers };
-            return Ok(Some(DhcpPlan { told, dnsmasq: None }));
+            let dhcp = Dhcp { provider: Arc::new(networks.dhcp()), servers };
+            return Ok(Some(DhcpPlan { dhcp, dnsmasq: None }));
         }
         let interface = self.dhcp_interface.context("--dhcp-provider dnsmasq needs --dhcp-interface")?;
         if !interface.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -108,16 +108,16 @@ impl DhcpOptions {
         let (ranges, router) = (self.dhcp_range, self.dhcp_router);
         let site = Site { interface, ranges, router, tftp, http_url };
         let dnsmasq = Some(DnsmasqPlan { site, folder, places, changed });
-        Ok(Some(DhcpPlan { told: Dhcp { provider, servers }, dnsmasq }))
+        Ok(Some(DhcpPlan { dhcp: Dhcp { provider, servers }, dnsmasq }))
     }
 }
 
 impl DhcpPlan {
-    /// Runs what is ours to run, and gives what boot interfaces tell of their nodes.
+    /// Runs what is ours to run, and returns the provider for boot interfaces.
     pub(crate) async fn start(self) -> anyhow::Result<(Dhcp, Option<(Running, Places)>)> {
-        let Some(plan) = self.dnsmasq else { return Ok((self.told, None)) };
+        let Some(plan) = self.dnsmasq else { return Ok((self.dhcp, None)) };
         let running = Running::start(&plan.site, &plan.folder, &plan.places, plan.changed).await?;
-        Ok((self.told, Some((running, plan.places))))
+        Ok((self.dhcp, Some((running, plan.places))))
     }
 }
 

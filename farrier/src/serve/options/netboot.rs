@@ -19,12 +19,12 @@ use farrier_drivers::netboot::boot_roots::BootRoots;
 use farrier_drivers::netboot::images::AllowedFolders;
 use farrier_drivers::netboot::interface::Netboot as Interfaces;
 use farrier_drivers::netboot::loaders::Loaders;
-use farrier_drivers::netboot::render::Renderer;
-use farrier_drivers::netboot::root_script::{self, Scripts};
+use farrier_drivers::netboot::scripts::render::Renderer;
+use farrier_drivers::netboot::scripts::root_script::{self, Scripts};
+use farrier_drivers::netboot::scripts::templates::Templates;
 use farrier_drivers::netboot::target::Defaults;
-use farrier_drivers::netboot::templates::Templates;
 use farrier_drivers::netboot::with_netboot;
-use farrier_drivers::virtual_media::{MediaLoaders, Shelf, VirtualMediaBoot, with_virtual_media};
+use farrier_drivers::virtual_media::{MediaLoaders, PublishedMedia, VirtualMediaBoot, with_virtual_media};
 use farrier_engine::Conductor;
 use farrier_media::KernelParameters;
 use prometheus_client::registry::Registry;
@@ -183,12 +183,18 @@ impl NetbootOptions {
             Some(address) => Some(Tftp::open(address).await?),
             None => None,
         };
-        let (told, dhcp) = match dhcp {
-            Some(plan) => plan.start().await.map(|(told, running)| (Some(told), running))?,
+        let (boot_dhcp, dhcp) = match dhcp {
+            Some(plan) => plan.start().await.map(|(boot_dhcp, running)| (Some(boot_dhcp), running))?,
             None => (None, None),
         };
         Ok(Netboot {
-            interfaces: Arc::new(Interfaces { defaults, renderer, loaders, dhcp: told, roots: boot_roots }),
+            interfaces: Arc::new(Interfaces {
+                defaults,
+                renderer,
+                loaders,
+                dhcp: boot_dhcp,
+                roots: boot_roots,
+            }),
             dhcp,
             roots,
             restrict_boot_config: self.restrict_boot_config,
@@ -214,20 +220,20 @@ impl Netboot {
     }
 
     /// What keeps virtual media, in the state directory of a conductor with this URL.
-    pub(crate) fn shelf(&self, state_dir: &Path, api_url: &str) -> anyhow::Result<Shelf> {
+    pub(crate) fn published_media(&self, state_dir: &Path, api_url: &str) -> anyhow::Result<PublishedMedia> {
         let url = self.virtual_media_url.as_deref().unwrap_or(api_url).trim_end_matches('/');
         let loaders = MediaLoaders::new(self.interfaces.loaders.clone());
-        Ok(Shelf::open(state_dir.join("media"), &format!("{url}/media"), loaders)?)
+        Ok(PublishedMedia::open(state_dir.join("media"), &format!("{url}/media"), loaders)?)
     }
 
     /// What answers for what is on it.
-    pub(crate) fn media(&self, shelf: Shelf) -> Router {
-        media::router(shelf, self.virtual_media_readers)
+    pub(crate) fn media(&self, published_media: PublishedMedia) -> Router {
+        media::router(published_media, self.virtual_media_readers)
     }
 
     /// Adds the boot interfaces to a conductor.
-    pub(crate) fn compose(&self, drivers: Drivers, shelf: &Shelf) -> Drivers {
-        let virtual_media = VirtualMediaBoot::new(shelf.clone(), self.interfaces.defaults.clone());
+    pub(crate) fn compose(&self, drivers: Drivers, published_media: &PublishedMedia) -> Drivers {
+        let virtual_media = VirtualMediaBoot::new(published_media.clone(), self.interfaces.defaults.clone());
         let virtual_media = virtual_media.called_back_at(self.external_callback_url.clone());
         with_virtual_media(with_netboot(drivers, &self.interfaces), virtual_media)
     }

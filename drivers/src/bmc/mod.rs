@@ -1,3 +1,0 @@
-//! What drivers of BMCs have in common, whatever these speak: how often one is spoken to ([`pace`]).
-
-pub mod pace;
