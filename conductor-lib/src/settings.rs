@@ -102,8 +102,8 @@ pub struct Settings {
     pub rescue_callback_timeout: Duration,
     /// The same for inspection.
     pub inspect_wait_timeout: Duration,
-    /// How long no agent may call after a boot before the next boot interface is tried that the node's operator has named
-    /// (`boot_fallback` of `driver_info`).
+    /// Time to wait for the agent after a boot before the next interface of `driver_info/boot_fallback` is tried. It must
+    /// exceed the boot time of the slowest machine.
     pub boot_retry_timeout: Duration,
     /// Name by which other conductors know this one; two that run at the same time need two.
     pub conductor_name: String,

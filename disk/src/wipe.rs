@@ -1,7 +1,7 @@
 //! Wiping metadata, as `wipefs` and `sgdisk --zap-all` do: removing the tables, superblocks and signatures that would
 //! let old content be taken for a valid disk.
 //!
-//! Where they may lie the [map](crate::map) of the disk says; and when all is done, it has to show nothing.
+//! Where they may lie the [`map`] of the disk says; and when all is done, it has to show nothing.
 
 use crate::error::Error;
 use crate::io::Sectors;

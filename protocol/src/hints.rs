@@ -26,7 +26,7 @@ pub struct Hints(Vec<Hint>);
 /// What one hint wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hint {
-    /// Its name, one of [`NAMES`].
+    /// Its name, one of `NAMES`.
     pub name: &'static str,
     /// The value as the operator wrote it.
     pub given: String,

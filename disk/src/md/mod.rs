@@ -1,5 +1,5 @@
 //! Arrays of Linux' software RAID: what is wanted ([`config`]), what is on disks ([`superblock`]), what the kernel
-//! runs ([`array`]), and the program that makes and [starts](assemble) them.
+//! runs ([`mod@array`]), and the program that makes and [starts](assemble) them.
 
 pub mod array;
 pub mod assemble;

@@ -2,7 +2,7 @@
 //!
 //! An iLO speaks Redfish. In what it differs from others stands in the table of
 //! [quirks](crate::redfish::quirks), where also nodes of the hardware type `redfish` find it; here the
-//! [keys](driver_info_keys) of `driver_info` are translated into those of Redfish, and errors are translated back.
+//! keys of `driver_info` are translated into those of Redfish, and errors are translated back.
 
 mod driver_info_keys;
 mod management;

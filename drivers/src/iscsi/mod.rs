@@ -1,7 +1,7 @@
 //! The iSCSI deploy: the agent exports the root disk, and the conductor writes it (section 5.6). For sites whose machines
 //! may not fetch images themselves.
 //!
-//! [`unit`] is the exported disk, with a name and a secret that are new for each deployment, and [`proof`] which of
+//! [`mod@unit`] is the exported disk, with a name and a secret that are new for each deployment, and [`proof`] which of
 //! the machine's disks it is. An [`Initiator`] logs in to it, of the [`initiators`] the one that the node chooses:
 //! [`qemu`] by the block layer of QEMU, as a child that needs no rights and makes no device on this host, or
 //! [`open_iscsi`] by the kernel of this host, whose [`record`]s tell what a killed conductor has left. [`write`] puts the

@@ -1,7 +1,7 @@
 //! The boot interfaces `pxe`, `ipxe`, `http` and `http-ipxe` (sections 6.1 and 6.6).
 //!
 //! They differ in what firmware loads first, and from where; what a machine boots then is the same. None of them needs
-//! a file for a node: [`file`] is what a name stands for, by the record alone. Where another server sends the files, they
+//! a file for a node: [`file()`] is what a name stands for, by the record alone. Where another server sends the files, they
 //! are written for that before the machine starts. The parameters of the kernel hold no
 //! token, because every host on the network could read it.
 

@@ -152,14 +152,38 @@ async fn eject_from(system: &System, drive: &Resource) -> Result<(), RedfishErro
     if !is_inserted(drive) && drive.text("/Image").is_none() {
         return Ok(());
     }
-    let ordered = order_ejection(system, drive).await;
-    let limit = limit(system, &ordered);
-    match (proven(system, drive, limit, |now| !is_inserted(now)).await, ordered) {
-        (Ok(()), _) => Ok(()),
-        (Err(_), Err(error)) => Err(error),
+    match change(system, drive, None, |now| !is_inserted(now)).await {
         // It was taken out, and the BMC says what was before: what comes next will tell.
-        (Err(RedfishError::NotDone { .. }), Ok(())) if system.bmc.minds(Quirk::StaleInserted) => Ok(()),
-        (unproven, Ok(())) => unproven,
+        Err(RedfishError::NotDone { .. }) if system.bmc.minds(Quirk::StaleInserted) => Ok(()),
+        ejected => ejected,
+    }
+}
+
+/// Orders that a drive is emptied, or has the medium at a URL, and reads the drive until that is so. A BMC that takes the order and does not carry it out gets
+/// it once more: some forget one.
+async fn change(
+    system: &System,
+    drive: &Resource,
+    url: Option<&str>,
+    is_made: impl Fn(&Resource) -> bool,
+) -> Result<(), RedfishError> {
+    let mut undone = None;
+    loop {
+        let ordered = match url {
+            Some(url) => order_insertion(system, drive, url).await,
+            None => order_ejection(system, drive).await,
+        };
+        let limit = limit(system, &ordered);
+        match (proven(system, drive, limit, &is_made).await, ordered) {
+            (Ok(()), _) => return Ok(()),
+            // A second order may be refused because the first one is carried out after all, and is not shown.
+            (Err(_), Err(error)) => return Err(undone.unwrap_or(error)),
+            (Err(error @ RedfishError::NotDone { .. }), Ok(())) if undone.is_none() => {
+                tracing::warn!("the order is given again: {error}");
+                undone = Some(error);
+            }
+            (unproven, Ok(())) => return unproven,
+        }
     }
 }
 
@@ -237,18 +261,12 @@ async fn insert_into(system: &System, drive: &Resource, url: &str) -> Result<(),
     // What a drive says that keeps the last image is no proof of the next one with such a name.
     let before = system.bmc.get(drive.path()).await.ok();
     let before = before.as_ref().and_then(|before| before.text("/Image"));
-    let ordered = order_insertion(system, drive, url).await;
-    let limit = limit(system, &ordered);
     let is_in = |now: &Resource| {
         let image = now.text("/Image");
         is_inserted(now)
             && image.is_none_or(|image| image == url || before != Some(image) && is_same(image, url))
     };
-    match (proven(system, drive, limit, is_in).await, ordered) {
-        (Ok(()), _) => Ok(()),
-        (Err(_), Err(error)) => Err(error),
-        (unproven, Ok(())) => unproven,
-    }
+    change(system, drive, Some(url), is_in).await
 }
 
 async fn order_insertion(system: &System, drive: &Resource, url: &str) -> Result<(), RedfishError> {

@@ -43,7 +43,7 @@ pub fn write<M: Measured>(workspace: &Workspace, measured: &M) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`write`].
+/// As [`write()`].
 pub fn redraw<M: Measured>(root: &Path) -> Result<()> {
     let figures = figures::<M>(root);
     if !figures.exists() {

@@ -31,7 +31,7 @@ const FIRMWARE_PACKAGES: &[&str] =
 /// Every form of the ramdisk that farrier-image makes.
 const FORMATS: &str = "iso,uki,netboot,ironic";
 
-/// Builds the agent, its ramdisk and the kernel into dist/<arch>, and checks their size.
+/// Builds the agent, its ramdisk and the kernel into `dist/ARCH`, and checks their size.
 #[derive(Debug, Args)]
 pub struct DistArguments {
     /// Architecture to build for.

@@ -27,7 +27,7 @@ struct TooLate;
 
 /// A network interface took too long.
 #[derive(Debug, thiserror::Error)]
-#[error("the network interface did not answer within {} s; look at the service that has the networks", NETWORK_LIMIT.as_secs())]
+#[error("the network interface did not answer within {} s; check Neutron (or the service behind network_interface)", NETWORK_LIMIT.as_secs())]
 struct NetworkTooLate;
 
 /// What an interface answers in time.

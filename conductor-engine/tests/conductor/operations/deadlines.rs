@@ -6,7 +6,9 @@ use crate::stand_ins::stage::{PATIENCE, Stage};
 use farrier_conductor::Settings;
 use farrier_conductor::model::{Event, PowerState, ProvisionState};
 use farrier_engine::explain::who_acts::Attention;
+use farrier_engine::records::{Order, StepsOrder};
 use farrier_engine::store::NodeStore;
+use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// The setting of a state, by its name in section 1.6.
@@ -86,4 +88,22 @@ async fn cleaning_by_hand_keeps_its_target_when_nobody_calls() {
     let stage = waiting(ProvisionState::CleanWait, by_hand, Duration::from_millis(100)).await;
     let node = stage.wait_for(ProvisionState::CleanFailed).await;
     assert_eq!(node.target_provision_state, by_hand);
+}
+
+/// A BMC takes longer for each answer than the conductor may be deaf, and says for ever that the step runs.
+#[tokio::test]
+async fn e05_a_step_on_a_slow_bmc_has_its_deadline() {
+    let poll_takes = Duration::from_millis(1300);
+    let stage = Stage::with(Script { poll_takes, ..Script::default() }, |settings| {
+        settings.clean_callback_timeout = Duration::from_secs(4);
+    })
+    .await;
+    stage.manageable().await;
+    let ordered = Instant::now();
+    let steps = StepsOrder::given(&[json!({"interface": "power", "step": "slow"})]);
+    let order = Order::Clean(StepsOrder { disable_ramdisk: true, ..steps });
+    stage.conductor.order("n1", order).await.unwrap();
+    let node = stage.wait_for(ProvisionState::CleanFailed).await;
+    assert!(ordered.elapsed() >= Duration::from_secs(4), "{:?}", ordered.elapsed());
+    assert!(node.last_error.unwrap().contains("(step slow)"));
 }

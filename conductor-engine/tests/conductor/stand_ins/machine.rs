@@ -199,6 +199,11 @@ impl Interface for FakeMachine {
         _node: &Node,
         _step: &PlannedStep,
     ) -> Result<DriverStep, InterfaceError> {
+        let takes = self.script.lock().unwrap().poll_takes;
+        if !takes.is_zero() {
+            tokio::time::sleep(takes).await;
+            return Ok(DriverStep::Polls);
+        }
         let mut script = self.script.lock().unwrap();
         script.polls += 1;
         match script.polls {

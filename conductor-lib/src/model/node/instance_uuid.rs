@@ -10,7 +10,7 @@ pub struct InstanceUuid(Option<Uuid>);
 
 /// The node belongs to another instance.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the node belongs to instance {0}, which can be removed but not replaced; undeploy it first")]
+#[error("the node already has instance {0}; undeploy the node before assigning another instance")]
 pub struct OtherInstance(Uuid);
 
 impl InstanceUuid {

@@ -58,3 +58,14 @@ async fn a_medium_that_is_not_in_is_not_taken_for_inserted() {
         "{error}"
     );
 }
+
+#[tokio::test]
+async fn c07_a_bmc_that_forgets_a_change_of_media_gets_the_order_again() {
+    let settings = RedfishSettings { media_wait: Duration::from_millis(200), ..settings() };
+    let Stage { bmc, node, management, .. } =
+        Stage::with([Manner::ForgetsFirstChangeOfMedia], settings).await;
+    management.attach_virtual_media(&node, BootDevice::Cdrom, ISO).await.unwrap();
+    assert_eq!(bmc.inner().drives.cd.image.as_deref(), Some(ISO));
+    management.detach_virtual_media(&node, &[BootDevice::Cdrom]).await.unwrap();
+    assert!(bmc.inner().drives.cd.image.is_none());
+}

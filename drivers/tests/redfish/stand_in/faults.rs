@@ -15,6 +15,8 @@ pub(super) struct Faults {
     refused_orders: u32,
     out_of_service: u32,
     lost_resets: u32,
+    lost_insertions: u32,
+    lost_ejections: u32,
     lost_connections: u32,
 }
 
@@ -48,6 +50,18 @@ impl Inner {
         if self.has(Manner::ForgetsFirstReset) && is_reset && self.faults.lost_resets == 0 {
             self.faults.lost_resets = 1;
             return Some(json_answer(StatusCode::OK, &json!({})));
+        }
+        if self.has(Manner::ForgetsFirstChangeOfMedia) {
+            let lost = [
+                ("VirtualMedia.InsertMedia", &mut self.faults.lost_insertions),
+                ("VirtualMedia.EjectMedia", &mut self.faults.lost_ejections),
+            ];
+            for (action, lost) in lost {
+                if seen.path.ends_with(action) && *lost == 0 {
+                    *lost = 1;
+                    return Some(json_answer(StatusCode::OK, &json!({})));
+                }
+            }
         }
         match () {
             () if is_read && self.has(Manner::RedirectsAway) => {

@@ -64,6 +64,8 @@ pub enum Manner {
     ExpiredIsForbidden,
     /// It takes the first power action and does not carry it out.
     ForgetsFirstReset,
+    /// It takes the first insertion and the first ejection, and does not carry them out.
+    ForgetsFirstChangeOfMedia,
     /// It restarts when it gets the first power action: that is lost, and three connections after it.
     RestartsAtReset,
     /// It answers nothing.

@@ -160,7 +160,9 @@ impl Inner {
 
     fn put(&mut self, name: &str, body: &Value) -> Response {
         let drive = self.slot(name);
-        drive.past = std::mem::replace(&mut drive.image, body["Image"].as_str().map(str::to_owned));
+        let before = std::mem::replace(&mut drive.image, body["Image"].as_str().map(str::to_owned));
+        // An empty drive that is emptied again still says what was in it.
+        drive.past = before.or(drive.past.take());
         json_answer(StatusCode::OK, &json!({}))
     }
 }

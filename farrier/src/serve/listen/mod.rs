@@ -82,7 +82,7 @@ pub(crate) struct ListenerOptions {
     auth_strategy: AuthStrategy,
     #[command(flatten)]
     auth_file: AuthFile,
-    /// URL of Keystone. Example: https://keystone.example:5000.
+    /// URL of Keystone. Example: `https://keystone.example:5000`.
     #[arg(long, value_name = "URL", required_if_eq("auth_strategy", "keystone"))]
     keystone_url: Option<Url>,
     /// CA certificates that verify Keystone, in PEM format [default: the CAs of this host].

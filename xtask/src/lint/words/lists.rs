@@ -67,5 +67,12 @@ pub const REWRITTEN: &[&str] = &[
 ];
 
 /// Sources in which none of them may stand, beside the book. The last two lines are still in the conductor's crates.
-pub const REWRITTEN_IN: [&str; 5] =
-    ["agent/src", "drivers/src", "farrier/src", "image-build/src", "node-api/src"];
+pub const REWRITTEN_IN: [&str; 7] = [
+    "agent/src",
+    "conductor-engine/src",
+    "conductor-lib/src",
+    "drivers/src",
+    "farrier/src",
+    "image-build/src",
+    "node-api/src",
+];

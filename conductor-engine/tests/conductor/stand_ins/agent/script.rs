@@ -8,6 +8,8 @@ use std::time::Duration;
 /// What an agent does that is out of the ordinary.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
+    /// How long its BMC takes to say, each time it is asked, that a step still runs.
+    pub poll_takes: Duration,
     /// It never calls the conductor.
     pub silent: bool,
     /// It calls, and never answers commands.

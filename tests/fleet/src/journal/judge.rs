@@ -1,0 +1,134 @@
+//! What a journal proves.
+
+use super::entry::{Entry, Side};
+use std::collections::BTreeMap;
+
+/// A step that a machine's agent was told to run more than once in one operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Twice {
+    /// The operation.
+    pub operation: String,
+    /// The step.
+    pub act: String,
+    /// How often.
+    pub count: usize,
+}
+
+/// Two that acted on a machine by turns within one operation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Overlap {
+    /// What the first did, after which the other acted.
+    pub before: Entry,
+    /// What the other did.
+    pub between: Entry,
+    /// What the first did then.
+    pub after: Entry,
+}
+
+/// The acts by which the driver tells that an operation begins.
+const BEGINS: &str = "begin ";
+
+/// The steps that agents were told to run more than once in one operation, without a fault in it.
+pub fn done_twice(entries: &[Entry]) -> Vec<Twice> {
+    let mut found = Vec::new();
+    for (operation, entries) in operations(entries) {
+        if entries.iter().any(|entry| entry.side == Side::Fault) {
+            continue;
+        }
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        let steps = entries.iter().filter(|entry| entry.side == Side::Agent && is_step(entry));
+        steps.for_each(|entry| *counts.entry(&entry.act).or_default() += 1);
+        let several = counts.into_iter().filter(|(_, count)| *count > 1);
+        let twice = |(act, count): (&str, usize)| Twice {
+            operation: operation.to_owned(),
+            act: act.to_owned(),
+            count,
+        };
+        found.extend(several.map(twice));
+    }
+    found
+}
+
+/// Where two acted by turns on the same machine within one operation. Somebody that goes on after another has ended does
+/// not overlap with it.
+pub fn overlaps(entries: &[Entry]) -> Vec<Overlap> {
+    let mut found = Vec::new();
+    for (_, entries) in operations(entries) {
+        for side in [Side::Bmc, Side::Agent] {
+            let acts = entries.iter().filter(|entry| entry.side == side);
+            let acts: Vec<_> = acts.filter_map(|entry| Some((entry.by.as_ref()?.actor(), entry))).collect();
+            for (place, (actor, after)) in acts.iter().enumerate() {
+                let Some(between) = place.checked_sub(1).map(|before| &acts[before]) else { continue };
+                let before = acts[..place].iter().rev().skip(1).find(|(one, _)| one == actor);
+                if let (true, Some((_, before))) = (between.0 != *actor, before) {
+                    let [before, between, after] = [before, between.1, after].map(|entry| (*entry).clone());
+                    found.push(Overlap { before, between, after });
+                }
+            }
+        }
+    }
+    found
+}
+
+fn is_step(entry: &Entry) -> bool {
+    entry.act.contains(".execute_") && entry.outcome != "409"
+}
+
+/// The entries of each operation, by its name.
+fn operations(entries: &[Entry]) -> Vec<(&str, &[Entry])> {
+    let name = |entry: &Entry| entry.side == Side::Driver && entry.act.starts_with(BEGINS);
+    let mut starts: Vec<_> = (0..entries.len()).filter(|place| name(&entries[*place])).collect();
+    if starts.first() != Some(&0) {
+        starts.insert(0, 0);
+    }
+    let ends = starts.iter().skip(1).copied().chain([entries.len()]);
+    let named = |place: usize| entries.get(place).and_then(|entry| entry.act.strip_prefix(BEGINS));
+    starts
+        .iter()
+        .zip(ends)
+        .map(|(start, end)| (named(*start).unwrap_or("no operation"), &entries[*start..end]))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::entry::Who;
+    use super::*;
+
+    fn entry(side: Side, act: &str, by: Option<&str>) -> Entry {
+        let by = by.map(|user| Who {
+            peer: "192.0.2.1:5".parse().unwrap(),
+            user: Some(user.to_owned()),
+            program: None,
+        });
+        let outcome = "200".to_owned();
+        Entry { at: 0.0, machine: 0, life: Some(1), side, by, act: act.to_owned(), outcome }
+    }
+
+    #[test]
+    fn a_step_may_come_again_in_another_operation_and_after_a_fault_only() {
+        const WRITE: &str = "deploy.execute_deploy_step deploy.write_image";
+        let begin = |operation: &str| entry(Side::Driver, &format!("begin {operation}"), None);
+        let write = || entry(Side::Agent, WRITE, Some("a"));
+        assert_eq!(
+            done_twice(&[begin("deploy"), write(), begin("rebuild"), write()]),
+            Vec::<Twice>::new(),
+            "each operation writes"
+        );
+        let twice = [begin("deploy"), write(), write(), begin("rebuild")];
+        let found = done_twice(&twice);
+        assert_eq!((found.len(), found[0].operation.as_str(), found[0].count), (1, "deploy", 2));
+        let fault = entry(Side::Fault, "agent-crash", None);
+        assert_eq!(done_twice(&[begin("deploy"), write(), fault, write()]), Vec::<Twice>::new());
+    }
+
+    #[test]
+    fn who_takes_over_does_not_overlap_and_who_acts_by_turns_does() {
+        let act = |user: &str| entry(Side::Bmc, "POST reset", Some(user));
+        assert_eq!(overlaps(&[act("a"), act("a"), act("b"), act("b")]), Vec::<Overlap>::new());
+        let found = overlaps(&[act("a"), act("b"), act("a")]);
+        assert_eq!((found.len(), found[0].between.by.as_ref().unwrap().user.as_deref()), (1, Some("b")));
+        let begin = entry(Side::Driver, "begin deploy", None);
+        assert_eq!(overlaps(&[act("a"), act("b"), begin, act("a")]), Vec::<Overlap>::new());
+    }
+}

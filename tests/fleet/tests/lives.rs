@@ -1,0 +1,123 @@
+//! Lives of a fleet under the reference conductor, over SQLite.
+
+#![allow(clippy::unwrap_used)]
+
+use farrier_fleet::drive::{Ended, Enrolment, NodeApi, Report, drive};
+use farrier_fleet::fault::Class;
+use farrier_fleet::{Fleet, FleetFile};
+use farrier_tests::conductor::farrier::Farrier;
+use farrier_tests::conductor::node_api::Conductor;
+use farrier_tests::machine::free_port;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Files that the conductor takes for boot loaders of media; nothing starts them.
+const LOADERS: [&str; 2] = ["bootx64.efi", "gcdx64.efi"];
+
+/// The conductor: the one that `cargo xtask test` names, or that which cargo has put beside this test.
+fn program() -> PathBuf {
+    if let Some(named) = std::env::var_os("FARRIER_BIN") {
+        return named.into();
+    }
+    let own = std::env::current_exe().unwrap();
+    let beside = own.parent().and_then(Path::parent).unwrap().join("farrier");
+    assert!(beside.is_file(), "{} is missing; build it by cargo build -p farrier", beside.display());
+    beside
+}
+
+fn conductor(folder: &Path) -> Farrier {
+    let port = free_port().unwrap();
+    let url = format!("http://127.0.0.1:{port}");
+    let loaders = LOADERS.map(|name| {
+        let file = folder.join(name);
+        fs::write(&file, "a boot loader").unwrap();
+        format!("{name}:{}", file.display())
+    });
+    let options = [
+        ["--enabled-hardware-types", "redfish"],
+        ["--api-url", &url],
+        ["--virtual-media-url", &url],
+        ["--loader-file-paths", &loaders.join(",")],
+        ["--deploy-logs-collect", "never"],
+    ];
+    Farrier::start_at(([127, 0, 0, 1], port).into(), &program(), folder, options.as_flattened()).unwrap()
+}
+
+/// Leads the lives of a fleet, whose file has further lines.
+fn lead(more: &str) -> (Report, Vec<Ended>) {
+    let folder = tempfile::tempdir().unwrap();
+    let farrier = conductor(folder.path());
+    let text = format!(
+        "seed = 7\nshorten = 100\n{more}\n[network]\nbmc-port = 0\nagent-port = {}\n",
+        free_port().unwrap()
+    );
+    let file = FleetFile::parse(Path::new("fleet.toml"), &text).unwrap();
+    let url = format!("http://127.0.0.1:{}", farrier.api().port());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let api = Arc::new(NodeApi::new(&url, Default::default()).unwrap());
+        let fleet = Arc::new(Fleet::start(file, None, None).await.unwrap());
+        let mut lives = Vec::new();
+        let report = drive(&fleet, &api, &Enrolment::default(), |ended| lives.push(ended.clone())).await;
+        println!("{report}{}", if report.unexplained > 0 { farrier.log_tail() } else { String::new() });
+        (report, lives)
+    })
+}
+
+#[test]
+fn lives_pass_at_first_or_are_explained_and_nothing_is_done_twice() {
+    let (report, lives) = lead(
+        "machines = 24
+         [phases]
+         erase-devices = \"3m\"
+         [vendors]
+         generic = 2
+         dell = 1
+         hpe = 1
+         lenovo = 1
+         supermicro = 1
+         [lives]
+         count = 24
+         at-once = 24
+         patience = \"4m\"
+         [faults.bmc]
+         rate = 0.3
+         recoverable = true
+         # An insertion that a BMC forgets is not ordered again.
+         kinds = [\"unavailable\", \"hangs\", \"forgets-power\", \"forgets-boot-device\", \"session-lost\"]
+         [faults.agent-crash]
+         rate = 0.1
+         recoverable = true
+         [faults.dhcp-lost]
+         rate = 0.1
+         recoverable = true
+         [faults.disk-late]
+         rate = 0.2
+         recoverable = true
+         [faults.image-digest]
+         rate = 0.1
+         recoverable = false
+         [faults.image-server]
+         rate = 0.1
+         recoverable = true",
+    );
+    assert_eq!(report.lives, 24);
+    for ended in &lives {
+        let struck: Vec<_> =
+            ended.faults.iter().filter(|(_, struck)| *struck).map(|(fault, _)| fault).collect();
+        let has_final = struck.iter().any(|fault| !fault.recoverable);
+        match &ended.failure {
+            None => assert!(!has_final, "life {} has passed in spite of {struck:?}", ended.life),
+            Some(failure) => assert!(
+                has_final && failure.is_explained,
+                "life {}: {struck:?}: {}",
+                ended.life,
+                failure.said
+            ),
+        }
+        assert_eq!((&ended.twice[..], &ended.overlaps[..]), (&[][..], &[][..]), "life {}", ended.life);
+    }
+    let digests = report.classes.get(&Class::ImageDigest).map_or(0, |figures| figures.struck);
+    assert!(digests > 0 && report.passed_at_first + digests == 24, "{digests} wrong digests");
+}
