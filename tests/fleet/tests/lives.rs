@@ -84,8 +84,6 @@ fn lives_pass_at_first_or_are_explained_and_nothing_is_done_twice() {
          [faults.bmc]
          rate = 0.3
          recoverable = true
-         # An insertion that a BMC forgets is not ordered again.
-         kinds = [\"unavailable\", \"hangs\", \"forgets-power\", \"forgets-boot-device\", \"session-lost\"]
          [faults.agent-crash]
          rate = 0.1
          recoverable = true
