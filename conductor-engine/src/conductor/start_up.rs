@@ -4,6 +4,8 @@ use crate::conductor::{Conductor, Inner};
 use crate::error::Error;
 use crate::services::{ENDED, Services};
 use crate::workers::Workers;
+use farrier_conductor::model::InterfaceKind;
+use farrier_conductor::task::act::Call;
 use std::sync::Arc;
 
 impl Conductor {
@@ -50,7 +52,9 @@ impl Conductor {
             let label = record.node.label();
             match self.services().hardware.console(&record.node) {
                 Ok(console) => {
-                    if let Err(error) = console.start_console(&record.node).await {
+                    let call = Call::of(&record.node, InterfaceKind::Console, "start_console");
+                    let limit = self.settings().interface_timeout;
+                    if let Err(error) = call.answer(limit, console.start_console(&record.node)).await {
                         tracing::warn!(node = %label, "the console cannot be opened: {error}");
                     }
                 }

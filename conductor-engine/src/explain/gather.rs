@@ -6,11 +6,11 @@ use crate::evidence::diagnosis::{Diagnosis, LONGEST, MOST_ENTRIES, MOST_LINES, c
 use crate::explain::screenshot;
 use crate::services::Services;
 use farrier_conductor::interfaces::InterfaceError;
-use farrier_conductor::model::{Family, LogEntry, Node, masked_text};
+use farrier_conductor::model::{Family, InterfaceKind, LogEntry, Node, masked_text};
+use farrier_conductor::task::act::Call;
 use farrier_conductor::untrusted::log::last_lines;
 use std::time::Duration;
 use time::OffsetDateTime;
-use tokio::time::timeout;
 
 /// How long before a node waits its machine may have been powered on, on its way.
 const ON_THE_WAY: Duration = Duration::from_secs(120);
@@ -18,15 +18,11 @@ const ON_THE_WAY: Duration = Duration::from_secs(120);
 /// What can be had within `limit` of the machine of a node that waits for its agent.
 pub(crate) async fn gather(services: &Services, node: &Node, limit: Duration) -> Diagnosis {
     let mut missing = Vec::new();
-    let log = match timeout(limit, event_log(services, node)).await {
-        Ok(Ok(log)) => log,
-        Ok(Err(InterfaceError::Unsupported { .. })) => Vec::new(),
-        Ok(Err(error)) => {
+    let log = match event_log(services, node, limit).await {
+        Ok(log) => log,
+        Err(InterfaceError::Unsupported { .. }) => Vec::new(),
+        Err(error) => {
             missing.push(told(&format!("event log: {error}")));
-            Vec::new()
-        }
-        Err(_) => {
-            missing.push(format!("event log: not within {} s", limit.as_secs_f64()));
             Vec::new()
         }
     };
@@ -50,9 +46,14 @@ pub(crate) async fn gather_all(services: &Services, node: &Node) -> Diagnosis {
 }
 
 /// The latest entries of the log of a machine's controller, since the operation began.
-async fn event_log(services: &Services, node: &Node) -> Result<Vec<LogEntry>, InterfaceError> {
+async fn event_log(
+    services: &Services,
+    node: &Node,
+    limit: Duration,
+) -> Result<Vec<LogEntry>, InterfaceError> {
     let Ok(management) = services.hardware.management(node) else { return Ok(Vec::new()) };
-    let log = management.get_event_log(node, begun(node) - ON_THE_WAY).await?;
+    let call = Call::of(node, InterfaceKind::Management, "get_event_log");
+    let log = call.answer(limit, management.get_event_log(node, begun(node) - ON_THE_WAY)).await?;
     let surplus = log.len().saturating_sub(MOST_ENTRIES);
     let entry = |entry: LogEntry| LogEntry { said: told(&entry.said), ..entry };
     Ok(log.into_iter().skip(surplus).map(entry).collect())

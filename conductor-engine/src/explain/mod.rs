@@ -1,7 +1,7 @@
 //! What a node waits for, since when and until when, what is known about it, and what to do: `farrier explain`.
 //!
-//! It is told by the record alone, whatever state it is in, with and without a lease, and whatever is wrong with it; a
-//! test goes through all of that. What the agent and the console say at this moment is added by the conductor.
+//! The record alone explains a node, in each state, with and without a lease, and with each fault; a test goes through all of
+//! them. What the agent and the console say at this moment is added by the conductor.
 
 mod evidence;
 pub(crate) mod gather;

@@ -4,8 +4,8 @@ use crate::evidence::log_files;
 use crate::services::Services;
 use farrier_conductor::agent::LogCollection;
 use farrier_conductor::interfaces::{InterfaceError, PictureFormat};
-use farrier_conductor::model::Node;
-use tokio::time::timeout;
+use farrier_conductor::model::{InterfaceKind, Node};
+use farrier_conductor::task::act::Call;
 
 /// The largest picture that is kept, in bytes: screens are small.
 const LARGEST: usize = 4 << 20;
@@ -23,12 +23,11 @@ pub(crate) async fn keep(services: &Services, node: &Node) -> Result<Option<Stri
     let (Some(folder), Ok(management)) = (folder, services.hardware.management(node)) else {
         return Ok(None);
     };
-    let limit = settings.last_words_timeout;
-    let image = match timeout(limit, management.get_screenshot(node)).await {
-        Ok(Ok(image)) => image,
-        Ok(Err(InterfaceError::Unsupported { .. })) => return Ok(None),
-        Ok(Err(error)) => return Err(error.to_string()),
-        Err(_) => return Err(format!("not within {} s", limit.as_secs_f64())),
+    let call = Call::of(node, InterfaceKind::Management, "get_screenshot");
+    let image = match call.answer(settings.last_words_timeout, management.get_screenshot(node)).await {
+        Ok(image) => image,
+        Err(InterfaceError::Unsupported { .. }) => return Ok(None),
+        Err(error) => return Err(error.to_string()),
     };
     if image.len() > LARGEST {
         return Err(format!("{} bytes are too many", image.len()));

@@ -55,21 +55,21 @@ impl HeldTask {
     ///
     /// [`StoreError::Held`] when that takes longer.
     pub(crate) async fn acquire(services: &Arc<Services>, id: &str) -> Result<Self, Error> {
-        let node = services.find(id).await?.node.uuid;
         for _ in 1..services.settings.node_locked_attempts {
-            match Self::acquire_once(services, node).await {
+            match Self::acquire_once(services, id).await {
                 Err(Error::Store(StoreError::Held { .. })) => {
                     tokio::time::sleep(services.settings.node_locked_pause).await;
                 }
                 other => return other,
             }
         }
-        Self::acquire_once(services, node).await
+        Self::acquire_once(services, id).await
     }
 
-    async fn acquire_once(services: &Arc<Services>, node: Uuid) -> Result<Self, Error> {
+    async fn acquire_once(services: &Arc<Services>, id: &str) -> Result<Self, Error> {
+        let record = services.find(id).await?;
+        let node = record.node.uuid;
         let held = || StoreError::Held { node, holder: services.settings.conductor_name.clone() };
-        let record = services.store.get(node).await?.ok_or(StoreError::Gone(node))?;
         if is_ordered(&record.node, record.order.as_ref()) {
             return Err(held().into());
         }

@@ -91,7 +91,8 @@ impl NodeLease {
         };
         // Should this be cut off, nobody here knows what is stored.
         self.reservation.end = End::Leave;
-        self.services.store.write(&self.reservation.lease, &change).await?;
+        let written = self.services.store.write(&self.reservation.lease, &change).await;
+        self.reservation.answered(written)?;
         *self.stored = (node.clone(), self.order);
         self.certificates = UnsavedCertificates::default();
         self.diagnosis = UnsavedDiagnosis::Nothing;
@@ -111,7 +112,8 @@ impl NodeLease {
 
     /// Forgets the node.
     pub(super) async fn delete(&mut self) -> Result<(), StoreError> {
-        self.services.store.delete(&self.reservation.lease).await?;
+        let deleted = self.services.store.delete(&self.reservation.lease).await;
+        self.reservation.answered(deleted)?;
         self.reservation.end = End::IsOver;
         Ok(())
     }

@@ -21,14 +21,13 @@ use uuid::Uuid;
 ///
 /// A node has at most one reservation in a process, whatever the clock says of its lease.
 pub(super) struct Reservation {
-    services: Arc<Services>,
     pub(super) lease: Lease,
     /// Why the lease is lost, once it is known to be.
     lost: Arc<watch::Sender<Option<LostLease>>>,
     renewal: AbortHandle,
     /// What becomes of the lease when this is dropped.
     pub(super) end: End,
-    _claim: Claim,
+    claim: Claim,
 }
 
 /// Why a lease is lost.
@@ -134,14 +133,20 @@ impl Reservation {
     fn new(claim: Claim, lease: Lease, end: End) -> Self {
         let lost = Arc::new(watch::Sender::new(None));
         let services = Arc::clone(&claim.services);
-        let renewal = renew_until_dropped(Arc::clone(&services), lease.clone(), Arc::clone(&lost));
+        let renewal = renew_until_dropped(services, lease.clone(), Arc::clone(&lost));
         let renewal = tokio::spawn(renewal).abort_handle();
-        Self { services, lease, lost, renewal, end, _claim: claim }
+        Self { lease, lost, renewal, end, claim }
     }
 
     /// Has the store confirm the lease, which lasts for a whole one from now on.
     pub(super) async fn hold(&self) -> Result<(), StoreError> {
-        renew(&self.services, &self.lease, &self.lost).await
+        renew(&self.claim.services, &self.lease, &self.lost).await
+    }
+
+    /// Takes note of what the store has answered: it may have refused a lease that is lost.
+    pub(super) fn answered<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        note_lost(&self.lost, &answer);
+        answer
     }
 
     /// Waits until the lease is known to be lost.
@@ -164,10 +169,10 @@ impl Drop for Reservation {
         }
         match self.end {
             End::IsOver => {}
-            End::Leave => self.services.own_leases.leave(self.lease.clone()),
+            End::Leave => self.claim.services.own_leases.leave(self.lease.clone()),
             End::Release => {
                 let Ok(runtime) = Handle::try_current() else { return };
-                let (services, lease) = (Arc::clone(&self.services), self.lease.clone());
+                let (services, lease) = (Arc::clone(&self.claim.services), self.lease.clone());
                 runtime.spawn(async move {
                     if let Err(error) = services.store.release(&lease).await {
                         tracing::warn!("a lease is left to expire: {error}");
@@ -203,10 +208,14 @@ async fn renew(
     lost: &watch::Sender<Option<LostLease>>,
 ) -> Result<(), StoreError> {
     let renewed = services.store.renew(lease, services.terms().expires_at).await;
-    if let Some(why) = renewed.as_ref().err().and_then(LostLease::of) {
+    note_lost(lost, &renewed);
+    renewed
+}
+
+fn note_lost<T>(lost: &watch::Sender<Option<LostLease>>, answer: &Result<T, StoreError>) {
+    if let Some(why) = answer.as_ref().err().and_then(LostLease::of) {
         lost.send_replace(Some(why));
     }
-    renewed
 }
 
 /// Three attempts fit into a lease.

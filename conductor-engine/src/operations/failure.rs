@@ -122,12 +122,6 @@ fn powers_off(family: Option<Family>, settings: &Settings) -> bool {
     }
 }
 
-/// Whether the deploy interface has prepared an operation, and so tears it down.
-fn has_agent(node: &Node, kind: StepKind) -> bool {
-    let plan = node.plan(kind);
-    !plan.disable_ramdisk && !plan.untouched
-}
-
 fn is_of_rescue(node: &Node) -> bool {
     matches!(node.provision_state.family(), Some(Family::Rescue | Family::Unrescue))
 }
@@ -163,8 +157,8 @@ async fn put_right(
         }
         (Some(Family::Rescue | Family::Unrescue), _, Err(error)) => Err(error),
         (Some(Family::Deploy), Ok(deploy), _) => deploy.clean_up(task).await.map_err(Error::from),
-        (Some(Family::Clean), Ok(deploy), _) if has_agent(&task.node, StepKind::Clean) => {
-            steps::tear_down(task, &*deploy, StepKind::Clean).await.map_err(Error::from)
+        (Some(Family::Clean), Ok(deploy), _) if task.node.plan(StepKind::Clean).has_agent() => {
+            deploy.tear_down_cleaning(task).await.map_err(Error::from)
         }
         _ => task.clean_up_ramdisk().await.map_err(Error::from),
     };

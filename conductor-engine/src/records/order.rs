@@ -31,7 +31,7 @@ pub enum Order {
     Provide,
     /// Clean steps run, in their order.
     Clean(StepsOrder),
-    /// Service steps run beneath the instance, in their order.
+    /// Service steps run under the instance, in their order.
     Service(StepsOrder),
     /// A machine that runs its instance already is taken over. What `instance_info` says of the instance, if anything, must
     /// be what could have been deployed.
@@ -99,6 +99,12 @@ impl Order {
     /// An instance is deployed as `instance_info` says.
     pub fn deploy(instance_info: InstanceInfo) -> Self {
         Self::Deploy(Deployment { instance_info: Some(instance_info), ..Deployment::default() })
+    }
+
+    /// An instance is deployed as `instance_info` says, with these deploy steps.
+    pub fn deploy_with_steps(instance_info: InstanceInfo, steps: &[Value]) -> Self {
+        let instance_info = Some(instance_info);
+        Self::Deploy(Deployment { instance_info, steps: steps.to_vec(), ..Deployment::default() })
     }
 
     /// These clean steps run in the ramdisk.

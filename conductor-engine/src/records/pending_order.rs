@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 named_states! {
     /// What a worker carries out: what an [`Order`](super::Order) comes to, or what an operation leaves to be done.
     Verb {
-        /// An instance, or the instance written anew.
+        /// An instance, or the instance written again.
         Deploy = "active",
         /// The instance removed.
         Undeploy = "deleted",
@@ -18,7 +18,7 @@ named_states! {
         Manage = "manage",
         /// The machine cleaned, by hand or for the next instance.
         Clean = "clean",
-        /// The machine serviced beneath its instance.
+        /// The machine serviced under its instance.
         Service = "service",
         /// A machine taken over that runs its instance.
         Adopt = "adopt",

@@ -4,7 +4,7 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use uuid::Uuid;
 
-/// Hints that are kept for a receiver that is late; the receiver of more is told that it missed some.
+/// Most hints that wait for a receiver. A receiver that is later gets [`Changed::Unknown`].
 const KEPT: usize = 1024;
 
 /// Where a store publishes what has changed.
@@ -21,7 +21,7 @@ pub struct Changes(broadcast::Receiver<Uuid>);
 pub enum Changed {
     /// A heartbeat of this node was recorded, or an order was written.
     Node(Uuid),
-    /// That of nodes that are not known any more.
+    /// The same of some nodes, whose identities are lost because the receiver was late.
     Unknown,
 }
 
@@ -34,7 +34,7 @@ impl Default for ChangeFeed {
 impl ChangeFeed {
     /// Publishes that a heartbeat of a node was recorded, or an order written.
     pub fn publish(&self, node: Uuid) {
-        // Without a receiver there is nobody to tell.
+        // It fails where nothing receives.
         drop(self.0.send(node));
     }
 

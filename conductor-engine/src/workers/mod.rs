@@ -158,8 +158,10 @@ impl Workers {
             Ok(Err(_)) => Err("the conductor's own work crashed; see its log".to_owned()),
             Err(_) => {
                 task.abort();
-                // It has ended once its last call returns, and leaves its lease then.
-                let _ended = task.await;
+                // What it holds is free when its last call returns, which may be never.
+                if timeout(STORE_PAUSE, task).await.is_err() {
+                    tracing::error!(%node, "a call of the conductor's own work does not return");
+                }
                 Err(format!("the conductor's own work did not end within {} s; see its log", limit.as_secs()))
             }
         }

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::interfaces::base::Interface;
 use crate::interfaces::boot::BootNeed;
 use crate::interfaces::outcome::Outcome;
-use crate::model::{Node, PlannedStep, StepKind};
+use crate::model::{Node, PlannedStep};
 use crate::plan::KnownStep;
 use crate::task::Task;
 use async_trait::async_trait;
@@ -117,7 +117,10 @@ impl<T: AgentDeploy> DeployInterface for T {
     }
 
     async fn prepare(&self, task: &mut Task) -> Result<(), Error> {
-        instance::prepare(task).await
+        match AgentDeploy::boot_need(self) {
+            BootNeed::Nothing => Ok(()),
+            BootNeed::Any | BootNeed::Capability(_) => instance::prepare(task).await,
+        }
     }
 
     async fn execute(&self, task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
@@ -142,19 +145,19 @@ impl<T: AgentDeploy> DeployInterface for T {
     }
 
     async fn prepare_cleaning(&self, task: &mut Task) -> Result<Outcome, Error> {
-        agent_operation::prepare(task, StepKind::Clean).await
+        agent_operation::prepare_cleaning(task).await
     }
 
     async fn tear_down_cleaning(&self, task: &mut Task) -> Result<(), Error> {
-        agent_operation::tear_down(task, StepKind::Clean).await
+        agent_operation::tear_down_cleaning(task).await
     }
 
     async fn prepare_service(&self, task: &mut Task) -> Result<Outcome, Error> {
-        agent_operation::prepare(task, StepKind::Service).await
+        agent_operation::prepare_service(task).await
     }
 
     async fn tear_down_service(&self, task: &mut Task) -> Result<(), Error> {
-        agent_operation::tear_down(task, StepKind::Service).await
+        agent_operation::tear_down_service(task).await
     }
 
     fn note_result(&self, task: &mut Task, step: &PlannedStep, result: &CommandResult) {

@@ -2,55 +2,64 @@
 
 use crate::error::Error;
 use crate::interfaces::outcome::Outcome;
-use crate::model::{Activity, StepKind};
+use crate::model::Activity;
 use crate::settings::EraseSettings;
 use crate::task::ramdisk;
 use crate::task::{NetworkChange, Task};
 use serde_json::{Map, Value, json};
 
-/// Has an agent run, and tells whether its heartbeat is to be awaited. Of a machine with an instance, the instance is shut
-/// down before.
+/// Has an agent run for a cleaning, and tells whether its heartbeat is to be awaited.
 ///
 /// # Errors
 ///
 /// [`Error::Interface`], [`Error::Host`].
-pub(super) async fn prepare(task: &mut Task, kind: StepKind) -> Result<Outcome, Error> {
-    match kind {
-        StepKind::Clean => {
-            let told = told_about_erasing(&task.settings().erase);
-            task.node.driver_internal_info.others.extend(told);
-        }
-        StepKind::Service => {
-            task.power_off().await?;
-            task.clean_up_instance().await?;
-        }
-        StepKind::Deploy => {}
-    }
+pub(super) async fn prepare_cleaning(task: &mut Task) -> Result<Outcome, Error> {
+    let told = told_about_erasing(&task.settings().erase);
+    task.node.driver_internal_info.others.extend(told);
     ramdisk::run(task).await
 }
 
-/// Undoes [`prepare`]. A machine with an instance starts it; one whose agent may stay (fast track) stays on.
+/// Undoes [`prepare_cleaning`]. A machine whose agent may stay (fast track) stays on. After a failure the conductor has
+/// switched the machine as its settings say.
 ///
 /// # Errors
 ///
-/// [`Error::Interface`], [`Error::Host`].
-pub(super) async fn tear_down(task: &mut Task, kind: StepKind) -> Result<(), Error> {
-    // After a cleaning that has failed, the conductor has switched the machine as its settings say.
-    let is_switched = kind == StepKind::Clean && task.node.provision_state.activity() == Activity::Failed;
-    if !is_switched && !task.keeps_agent() {
+/// As [`prepare_cleaning`].
+pub(super) async fn tear_down_cleaning(task: &mut Task) -> Result<(), Error> {
+    let has_failed = task.node.provision_state.activity() == Activity::Failed;
+    if !has_failed && !task.keeps_agent() {
+        task.power_off().await?;
+    }
+    task.clean_up_ramdisk().await?;
+    ramdisk::leave_network(task).await
+}
+
+/// Shuts the instance down and has an agent run for a service, and tells whether its heartbeat is to be awaited.
+///
+/// # Errors
+///
+/// As [`prepare_cleaning`].
+pub(super) async fn prepare_service(task: &mut Task) -> Result<Outcome, Error> {
+    task.power_off().await?;
+    task.clean_up_instance().await?;
+    ramdisk::run(task).await
+}
+
+/// Undoes [`prepare_service`], and starts the instance.
+///
+/// # Errors
+///
+/// As [`prepare_cleaning`].
+pub(super) async fn tear_down_service(task: &mut Task) -> Result<(), Error> {
+    if !task.keeps_agent() {
         task.power_off().await?;
     }
     task.clean_up_ramdisk().await?;
     let mut changes = ramdisk::leaving(task);
-    if kind == StepKind::Service {
-        changes.push(NetworkChange::ConfigureTenant);
-    }
+    changes.push(NetworkChange::ConfigureTenant);
     task.change_networks(&changes).await?;
-    if kind == StepKind::Service {
-        task.prepare_instance().await?;
-        task.power_on().await?;
-    }
-    Ok(())
+    task.prepare_instance().await?;
+    task.power_on().await
 }
 
 /// What agents are told about erasing, by notes of the node (section 1.8).

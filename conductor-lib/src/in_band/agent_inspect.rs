@@ -7,14 +7,14 @@ use crate::interfaces::network::NetworkKind;
 use crate::interfaces::outcome::Outcome;
 use crate::inventory::InspectionSettings;
 use crate::inventory::{bmc_addresses, cards, hooks};
-use crate::model::{InspectionData, Port};
+use crate::model::{InspectionData, InterfaceKind, Port};
 use crate::task::Task;
+use crate::task::act::Call;
 use crate::task::ramdisk;
 use async_trait::async_trait;
 use farrier_media::KernelParameters;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use tokio::time::timeout;
 
 /// Where the ramdisk posts, below the URL of the conductor.
 const CALLBACK_PATH: &str = "/v1/continue_inspection";
@@ -93,15 +93,12 @@ pub async fn add_ports_of_bmc(task: &mut Task) -> Result<(), Error> {
         return Ok(());
     }
     let management = task.host.hardware().management(&task.node)?;
-    let told = match timeout(BMC_LIMIT, management.get_mac_addresses(&task.node)).await {
-        Ok(Ok(told)) => told,
-        Ok(Err(InterfaceError::Unsupported { .. })) => Vec::new(),
-        Ok(Err(error)) => {
-            tracing::warn!(node = %task.node.label(), "the BMC tells of no network cards: {error}");
-            Vec::new()
-        }
-        Err(_) => {
-            tracing::warn!(node = %task.node.label(), "the BMC does not tell of its network cards in time");
+    let call = Call::of(&task.node, InterfaceKind::Management, "get_mac_addresses");
+    let told = match call.answer(BMC_LIMIT, management.get_mac_addresses(&task.node)).await {
+        Ok(told) => told,
+        Err(InterfaceError::Unsupported { .. }) => Vec::new(),
+        Err(error) => {
+            tracing::warn!(node = %task.node.label(), "the BMC reports no network cards: {error}");
             Vec::new()
         }
     };

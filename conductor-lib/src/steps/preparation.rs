@@ -6,8 +6,8 @@ use crate::interfaces::outcome::Outcome;
 use crate::model::StepKind;
 use crate::task::Task;
 
-/// Has the deploy interface make the machine ready for steps that run in an agent, and tells whether its heartbeat is to be
-/// awaited.
+/// Has the deploy interface make the machine ready for the steps of a cleaning or service, and tells whether the heartbeat of
+/// its agent is to be awaited.
 pub(super) async fn prepare(
     task: &mut Task,
     deploy: &dyn DeployInterface,
@@ -30,13 +30,9 @@ pub(super) async fn prepare(
 ///
 /// [`Error::Interface`], [`Error::Host`].
 pub async fn tear_down(task: &mut Task, deploy: &dyn DeployInterface, kind: StepKind) -> Result<(), Error> {
-    let plan = task.node.plan(kind);
-    if plan.disable_ramdisk || plan.untouched {
-        return Ok(());
-    }
     match kind {
-        StepKind::Clean => deploy.tear_down_cleaning(task).await,
-        StepKind::Service => deploy.tear_down_service(task).await,
-        StepKind::Deploy => Ok(()),
+        StepKind::Clean if task.node.plan(kind).has_agent() => deploy.tear_down_cleaning(task).await,
+        StepKind::Service if task.node.plan(kind).has_agent() => deploy.tear_down_service(task).await,
+        StepKind::Clean | StepKind::Service | StepKind::Deploy => Ok(()),
     }
 }

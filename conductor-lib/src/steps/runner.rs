@@ -80,8 +80,11 @@ pub async fn resume(
 
 async fn start(task: &mut Task, deploy: &dyn DeployInterface, kind: StepKind) -> Result<Progress, Error> {
     let missing = match kind {
-        StepKind::Deploy if task.node.plan(kind).disable_ramdisk => Missing::Refused,
-        StepKind::Deploy => Missing::LeftOut,
+        StepKind::Deploy => {
+            deploy.prepare(task).await?;
+            let has_ramdisk = !task.node.plan(kind).disable_ramdisk;
+            if has_ramdisk { Missing::LeftOut } else { Missing::Refused }
+        }
         StepKind::Clean | StepKind::Service => {
             leave_out_agent(task, deploy, kind);
             source::verify(task, deploy, kind).await?;
@@ -91,9 +94,6 @@ async fn start(task: &mut Task, deploy: &dyn DeployInterface, kind: StepKind) ->
             Missing::Refused
         }
     };
-    if kind == StepKind::Deploy {
-        deploy.prepare(task).await?;
-    }
     task.node.plan_mut(kind).steps = source::steps(task, deploy, kind, missing)?;
     run(task, deploy, kind, 0).await
 }

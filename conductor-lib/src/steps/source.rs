@@ -27,7 +27,7 @@ pub(super) async fn verify(task: &Task, deploy: &dyn DeployInterface, kind: Step
     for asked in &plan.requested {
         if let Some((of, interface)) = task.host.hardware().that_runs(&asked.id, kind, &task.node) {
             let validates = interface.validate_step(&task.node, asked);
-            task.act(of, "validate_step", validates).await?;
+            task.ask(of, "validate_step", validates).await?;
         }
     }
     Ok(())

@@ -23,7 +23,7 @@ pub struct Call {
 #[derive(Debug, thiserror::Error)]
 enum NoAnswer {
     /// The driver hangs.
-    #[error("driver {:?} did not answer {}.{} within {} s; look at the machine's BMC", .call.driver, .call.kind.as_str(), .call.method, .limit.as_secs_f64())]
+    #[error("driver {:?} did not answer {}.{} within {} s; {}", .call.driver, .call.kind.as_str(), .call.method, .limit.as_secs_f64(), .call.advice())]
     Late {
         /// The call.
         call: Call,
@@ -39,6 +39,14 @@ impl Call {
     /// A call of a method of an interface of a node.
     pub fn of(node: &Node, kind: InterfaceKind, method: &'static str) -> Self {
         Self { driver: node.driver.clone(), kind, method }
+    }
+
+    /// Where to look when the driver hangs.
+    fn advice(&self) -> &'static str {
+        match self.kind {
+            InterfaceKind::Network => "check Neutron (or the service behind network_interface)",
+            _ => "look at the machine's BMC",
+        }
     }
 
     /// What the driver answers within a limit. A call that hangs ends with its limit, and one that panics has failed.
@@ -69,6 +77,17 @@ impl Call {
 }
 
 impl Task {
+    /// Asks an interface for something that changes nothing, within the limit for such calls.
+    pub(crate) async fn ask<T>(
+        &self,
+        kind: InterfaceKind,
+        method: &'static str,
+        answer: impl Future<Output = Result<T, InterfaceError>>,
+    ) -> Result<T, Error> {
+        let limit = self.settings().interface_timeout;
+        Ok(Call::of(&self.node, kind, method).answer(limit, answer).await?)
+    }
+
     /// Has an interface act on the machine, within the limit for such calls. See [`act`].
     pub(crate) async fn act<T>(
         &self,
@@ -122,6 +141,12 @@ mod tests {
         assert_eq!(hangs.to_string(), expected);
         let panics =
             call().answer::<()>(limit, async { panic!("a defect of the driver") }).await.unwrap_err();
+        let network = Call { kind: InterfaceKind::Network, ..call() };
+        let hangs = network.answer::<()>(limit, std::future::pending()).await.unwrap_err();
+        assert!(
+            hangs.to_string().ends_with("check Neutron (or the service behind network_interface)"),
+            "{hangs}"
+        );
         let expected = "driver \"strip\" crashed in boot.prepare_ramdisk; see the conductor's log";
         assert_eq!(panics.to_string(), expected);
     }

@@ -21,7 +21,7 @@ impl Task {
         let hardware = self.host.hardware();
         hardware.composition.check_boot(&self.node)?;
         for (kind, interface) in hardware.that_control(&self.node)? {
-            self.act(kind, "validate", interface.validate(&self.node)).await?;
+            self.ask(kind, "validate", interface.validate(&self.node)).await?;
         }
         Ok(())
     }
@@ -30,15 +30,15 @@ impl Task {
     pub async fn validate_power(&self) -> Result<(), Error> {
         self.check_reset()?;
         let power = self.host.hardware().power(&self.node)?;
-        self.act(InterfaceKind::Power, "validate", power.validate(&self.node)).await
+        self.ask(InterfaceKind::Power, "validate", power.validate(&self.node)).await
     }
 
     /// Checks that the machine can boot the ramdisk for a rescue, and be reached by it, without touching it.
     pub(crate) async fn validate_rescue_boot(&self) -> Result<(), Error> {
         let (boot, network) = (self.boot()?, self.network()?);
-        self.act(InterfaceKind::Boot, "validate_rescue", boot.boot.validate_rescue(&self.node)).await?;
+        self.ask(InterfaceKind::Boot, "validate_rescue", boot.boot.validate_rescue(&self.node)).await?;
         let validates = network.validate_network(&self.node, NetworkKind::Rescuing);
-        self.act(InterfaceKind::Network, "validate_network", validates).await
+        self.ask(InterfaceKind::Network, "validate_network", validates).await
     }
 
     /// Forgets what the driver keeps about the machine.

@@ -68,11 +68,11 @@ impl Task {
             return if is_required { Err(none.into()) } else { Ok(false) };
         };
         let validates = boot.boot.validate_inspection(&self.node);
-        match self.act(InterfaceKind::Boot, "validate_inspection", validates).await {
+        match self.ask(InterfaceKind::Boot, "validate_inspection", validates).await {
             Ok(()) => {
                 let network = self.network()?;
                 let validates = network.validate_network(&self.node, NetworkKind::Inspection);
-                self.act(InterfaceKind::Network, "validate_network", validates).await?;
+                self.ask(InterfaceKind::Network, "validate_network", validates).await?;
                 Ok(true)
             }
             Err(Error::Interface(InterfaceError::Unsupported { .. })) if !is_required => Ok(false),

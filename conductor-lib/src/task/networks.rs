@@ -103,7 +103,7 @@ impl Task {
     /// or not that can be done: what went wrong is in the log.
     pub async fn detach_vifs(&mut self) {
         let failed = match self.network() {
-            Ok(network) => match self.act(Network, "vif_list", network.vif_list(&self.node)).await {
+            Ok(network) => match self.ask(Network, "vif_list", network.vif_list(&self.node)).await {
                 Ok(vifs) => self.detach(&*network, &vifs).await,
                 Err(Error::Interface(InterfaceError::Unsupported { .. })) => Ok(()),
                 Err(error) => Err(error),

@@ -24,8 +24,8 @@ impl DeployInterface for FakeDeploy {
         vec![KnownStep { requires_ramdisk: false, ..deploy }]
     }
 
-    async fn prepare(&self, task: &mut Task) -> Result<(), Error> {
-        instance::prepare(task).await
+    async fn prepare(&self, _task: &mut Task) -> Result<(), Error> {
+        Ok(())
     }
 
     async fn execute(&self, _task: &mut Task, _step: &PlannedStep) -> Result<Outcome, Error> {

@@ -7,7 +7,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use farrier_conductor::model::InstanceInfo;
 use farrier_engine::Conductor;
-use farrier_engine::records::{self, Order};
+use farrier_engine::Order;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -38,11 +38,7 @@ pub(super) async fn order(
     let Deployment { instance_info, deploy_steps } = read_json(&body)?;
     let node = conductor.find(&id).await?.node.uuid;
     let events_since = conductor.events().next_sequence(node);
-    let deployment = records::Deployment {
-        instance_info: Some(instance_info),
-        steps: deploy_steps,
-        ..records::Deployment::default()
-    };
-    conductor.order(&node.to_string(), Order::Deploy(deployment)).await.map_err(Refusal::of_verb)?;
+    let order = Order::deploy_with_steps(instance_info, &deploy_steps);
+    conductor.order(&node.to_string(), order).await.map_err(Refusal::of_verb)?;
     Ok((StatusCode::ACCEPTED, Json(DeploymentOrdered { events_since })))
 }

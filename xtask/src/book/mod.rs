@@ -1,5 +1,7 @@
 //! The book: pages made from declarations and from measurements, and their plots.
 
+#[cfg(test)]
+mod claims;
 pub mod page;
 #[cfg(test)]
 mod paths;

@@ -60,7 +60,7 @@ impl Ramdisks {
         Ok(LookupAnswer { node: record.node.shown(&record.session), token })
     }
 
-    /// A node that is worked on may be about to be powered off, or on: a client that asks then is told to ask again.
+    /// The machine of a node that is worked on may be about to be powered off, or on: a lookup is refused then, and repeated.
     async fn issue_token(&self, seen: &Record) -> Result<String, Error> {
         let token = token::new();
         let is_own = self.0.services().own_leases.has(seen.node.uuid);

@@ -6,7 +6,8 @@ use crate::error::Error;
 use crate::lease::HeldTask;
 use farrier_conductor::Error as TaskError;
 use farrier_conductor::interfaces::{FirmwareVersion, Indicator, IndicatorState, InterfaceError};
-use farrier_conductor::model::{InterfaceKind, Node};
+use farrier_conductor::model::InterfaceKind::{self, Management};
+use farrier_conductor::model::Node;
 use serde_json::{Map, Value};
 
 impl Machines {
@@ -20,7 +21,8 @@ impl Machines {
     }
 
     async fn indicators_of(&self, node: &Node) -> Result<Vec<Indicator>, Error> {
-        in_time(self.0.services().hardware.management(node)?.get_supported_indicators(node)).await
+        let management = self.0.services().hardware.management(node)?;
+        in_time(node, Management, "get_supported_indicators", management.get_supported_indicators(node)).await
     }
 
     /// What a light of the machine of a node does.
@@ -36,7 +38,9 @@ impl Machines {
     ) -> Result<IndicatorState, Error> {
         let node = self.0.find(id).await?.node;
         let indicator = chosen(self.indicators_of(&node).await?, component, name)?;
-        in_time(self.0.services().hardware.management(&node)?.get_indicator_state(&node, &indicator)).await
+        let management = self.0.services().hardware.management(&node)?;
+        in_time(&node, Management, "get_indicator_state", management.get_indicator_state(&node, &indicator))
+            .await
     }
 
     /// Has a light of the machine of a node do something.
@@ -61,7 +65,13 @@ impl Machines {
         }
         let management = self.0.services().hardware.management(&task.node)?;
         task.hold().await?;
-        in_time(management.set_indicator_state(&task.node, &indicator, state)).await?;
+        in_time(
+            &task.node,
+            Management,
+            "set_indicator_state",
+            management.set_indicator_state(&task.node, &indicator, state),
+        )
+        .await?;
         task.leave().await
     }
 
@@ -73,7 +83,9 @@ impl Machines {
     pub async fn firmware_versions(&self, id: &str) -> Result<Vec<FirmwareVersion>, Error> {
         let node = self.0.find(id).await?.node;
         let management = self.0.services().hardware.management(&node)?;
-        match in_time(management.get_firmware_versions(&node)).await {
+        match in_time(&node, Management, "get_firmware_versions", management.get_firmware_versions(&node))
+            .await
+        {
             Err(Error::Task(TaskError::Interface(InterfaceError::Unsupported {
                 kind: InterfaceKind::Management,
                 ..
@@ -89,7 +101,8 @@ impl Machines {
     /// [`Error::NodeNotFound`], [`Interface`](Error::Task).
     pub async fn sensors(&self, id: &str) -> Result<Map<String, Value>, Error> {
         let node = self.0.find(id).await?.node;
-        in_time(self.0.services().hardware.management(&node)?.get_sensors_data(&node)).await
+        let management = self.0.services().hardware.management(&node)?;
+        in_time(&node, Management, "get_sensors_data", management.get_sensors_data(&node)).await
     }
 }
 

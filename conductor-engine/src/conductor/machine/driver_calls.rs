@@ -8,11 +8,12 @@ use farrier_conductor::hardware_type::Validity;
 use farrier_conductor::interfaces::{
     BootDeviceSetting, ConsoleAccess, InterfaceError, VendorMethod, VirtualMedium,
 };
-use farrier_conductor::model::{BootDevice, BootMode, InterfaceKind};
+use farrier_conductor::model::InterfaceKind::{self, Console, Management, Network, Vendor};
+use farrier_conductor::model::{BootDevice, BootMode, Node};
+use farrier_conductor::task::act::Call;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tokio::time::timeout;
 
 /// Longest time that an interface may take while somebody waits for the answer.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -20,24 +21,14 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Longest wait for a change of networks: each agent on a network card may take minutes (section 9.9).
 const NETWORK_LIMIT: Duration = Duration::from_secs(600);
 
-/// An interface took too long.
-#[derive(Debug, thiserror::Error)]
-#[error("the driver did not answer within {} s; look at the BMC of the machine", LIMIT.as_secs())]
-struct TooLate;
-
-/// A network interface took too long.
-#[derive(Debug, thiserror::Error)]
-#[error("the network interface did not answer within {} s; check Neutron (or the service behind network_interface)", NETWORK_LIMIT.as_secs())]
-struct NetworkTooLate;
-
-/// What an interface answers in time.
-pub(crate) async fn in_time<T>(answer: impl Future<Output = Result<T, InterfaceError>>) -> Result<T, Error> {
-    Ok(timeout(LIMIT, answer).await.map_err(|_| InterfaceError::driver(TooLate))??)
-}
-
-/// What a network interface has changed in time.
-async fn changed_in_time<T>(change: impl Future<Output = Result<T, InterfaceError>>) -> Result<T, Error> {
-    Ok(timeout(NETWORK_LIMIT, change).await.map_err(|_| InterfaceError::driver(NetworkTooLate))??)
+/// What an interface answers while a client waits.
+pub(crate) async fn in_time<T>(
+    node: &Node,
+    kind: InterfaceKind,
+    method: &'static str,
+    answer: impl Future<Output = Result<T, InterfaceError>>,
+) -> Result<T, Error> {
+    Ok(Call::of(node, kind, method).answer(LIMIT, answer).await?)
 }
 
 impl Machines {
@@ -94,7 +85,7 @@ impl Machines {
     pub async fn boot_device(&self, id: &str) -> Result<BootDeviceSetting, Error> {
         let node = self.0.find(id).await?.node;
         let management = self.0.services().hardware.management(&node)?;
-        in_time(management.get_boot_device(&node)).await
+        in_time(&node, Management, "get_boot_device", management.get_boot_device(&node)).await
     }
 
     /// What the machine of a node can be told to start from.
@@ -116,7 +107,13 @@ impl Machines {
         let task = HeldTask::acquire(self.0.services(), id).await?;
         let management = self.0.services().hardware.management(&task.node)?;
         task.hold().await?;
-        in_time(management.set_boot_device(&task.node, device, persistent)).await?;
+        in_time(
+            &task.node,
+            Management,
+            "set_boot_device",
+            management.set_boot_device(&task.node, device, persistent),
+        )
+        .await?;
         task.leave().await
     }
 
@@ -136,7 +133,7 @@ impl Machines {
             return Err(Error::invalid("boot_mode", reason));
         }
         task.hold().await?;
-        in_time(management.set_boot_mode(&task.node, mode)).await?;
+        in_time(&task.node, Management, "set_boot_mode", management.set_boot_mode(&task.node, mode)).await?;
         task.node.boot_mode = Some(mode.as_str().to_owned());
         task.finish().await
     }
@@ -150,7 +147,13 @@ impl Machines {
         let mut task = HeldTask::acquire(self.0.services(), id).await?;
         let management = self.0.services().hardware.management(&task.node)?;
         task.hold().await?;
-        in_time(management.set_secure_boot_state(&task.node, on)).await?;
+        in_time(
+            &task.node,
+            Management,
+            "set_secure_boot_state",
+            management.set_secure_boot_state(&task.node, on),
+        )
+        .await?;
         task.node.secure_boot = Some(on);
         task.finish().await
     }
@@ -163,7 +166,7 @@ impl Machines {
     pub async fn virtual_media(&self, id: &str) -> Result<Vec<VirtualMedium>, Error> {
         let node = self.0.find(id).await?.node;
         let management = self.0.services().hardware.management(&node)?;
-        in_time(management.get_virtual_media(&node)).await
+        in_time(&node, Management, "get_virtual_media", management.get_virtual_media(&node)).await
     }
 
     /// Has a virtual drive of a node's machine hold the medium at a URL.
@@ -175,7 +178,13 @@ impl Machines {
         let task = HeldTask::acquire(self.0.services(), id).await?;
         let management = self.0.services().hardware.management(&task.node)?;
         task.hold().await?;
-        in_time(management.attach_virtual_media(&task.node, drive, url)).await?;
+        in_time(
+            &task.node,
+            Management,
+            "attach_virtual_media",
+            management.attach_virtual_media(&task.node, drive, url),
+        )
+        .await?;
         task.leave().await
     }
 
@@ -188,7 +197,13 @@ impl Machines {
         let task = HeldTask::acquire(self.0.services(), id).await?;
         let management = self.0.services().hardware.management(&task.node)?;
         task.hold().await?;
-        in_time(management.detach_virtual_media(&task.node, drives)).await?;
+        in_time(
+            &task.node,
+            Management,
+            "detach_virtual_media",
+            management.detach_virtual_media(&task.node, drives),
+        )
+        .await?;
         task.leave().await
     }
 
@@ -203,7 +218,7 @@ impl Machines {
             return Ok(None);
         }
         let console = self.0.services().hardware.console(&node)?;
-        in_time(console.get_console(&node)).await.map(Some)
+        in_time(&node, Console, "get_console", console.get_console(&node)).await.map(Some)
     }
 
     /// Opens the serial console of a node's machine to its users, or closes it.
@@ -216,8 +231,8 @@ impl Machines {
         let console = self.0.services().hardware.console(&task.node)?;
         task.hold().await?;
         match enabled {
-            true => in_time(console.start_console(&task.node)).await?,
-            false => in_time(console.stop_console(&task.node)).await?,
+            true => in_time(&task.node, Console, "start_console", console.start_console(&task.node)).await?,
+            false => in_time(&task.node, Console, "stop_console", console.stop_console(&task.node)).await?,
         }
         task.node.console_enabled = enabled;
         task.finish().await
@@ -245,7 +260,7 @@ impl Machines {
     pub async fn write_console(&self, id: &str, typed: &[u8]) -> Result<(), Error> {
         let node = self.0.find(id).await?.node;
         let console = self.0.services().hardware.console(&node)?;
-        in_time(console.write_console(&node, typed)).await
+        in_time(&node, Console, "write_console", console.write_console(&node, typed)).await
     }
 
     /// Interrupts what runs on the machine of a node.
@@ -257,7 +272,7 @@ impl Machines {
         let task = HeldTask::acquire(self.0.services(), id).await?;
         let management = self.0.services().hardware.management(&task.node)?;
         task.hold().await?;
-        in_time(management.inject_nmi(&task.node)).await?;
+        in_time(&task.node, Management, "inject_nmi", management.inject_nmi(&task.node)).await?;
         task.leave().await
     }
 
@@ -269,7 +284,7 @@ impl Machines {
     pub async fn vifs(&self, id: &str) -> Result<Vec<String>, Error> {
         let node = self.0.find(id).await?.node;
         let network = self.0.services().hardware.network(&node)?;
-        in_time(network.vif_list(&node)).await
+        in_time(&node, Network, "vif_list", network.vif_list(&node)).await
     }
 
     /// Attaches a virtual interface to a node.
@@ -282,7 +297,9 @@ impl Machines {
         let network = self.0.services().hardware.network(&task.node)?;
         task.hold().await?;
         task.read_port_groups().await?;
-        changed_in_time(network.vif_attach(&mut task.node, vif)).await?;
+        Call::of(&task.node, Network, "vif_attach")
+            .answer(NETWORK_LIMIT, network.vif_attach(&mut task.node, vif))
+            .await?;
         task.finish().await
     }
 
@@ -295,7 +312,9 @@ impl Machines {
         let mut task = HeldTask::acquire(self.0.services(), id).await?;
         let network = self.0.services().hardware.network(&task.node)?;
         task.hold().await?;
-        changed_in_time(network.vif_detach(&mut task.node, vif)).await?;
+        Call::of(&task.node, Network, "vif_detach")
+            .answer(NETWORK_LIMIT, network.vif_detach(&mut task.node, vif))
+            .await?;
         task.finish().await
     }
 
@@ -318,7 +337,8 @@ impl Machines {
         let task = HeldTask::acquire(self.0.services(), id).await?;
         let vendor = self.0.services().hardware.vendor(&task.node)?;
         task.hold().await?;
-        let answer = in_time(vendor.passthru(&task.node, method, body)).await?;
+        let answer =
+            in_time(&task.node, Vendor, "passthru", vendor.passthru(&task.node, method, body)).await?;
         task.leave().await?;
         Ok(answer)
     }

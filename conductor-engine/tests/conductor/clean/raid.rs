@@ -3,7 +3,7 @@
 use crate::stand_ins::agent::Script;
 use crate::stand_ins::stage::{Stage, fault, image, new_node};
 use farrier_conductor::model::{InterfaceKind, Node, NodeInterfaces, ProvisionState};
-use farrier_engine::records::{Deployment, Order};
+use farrier_engine::records::Order;
 use reqwest::Response;
 use serde_json::{Value, json};
 
@@ -77,17 +77,7 @@ async fn volumes_are_made_by_a_deploy_step() {
     let deploy = async |config: Value| {
         let step = json!({"interface": "raid", "step": "apply_configuration", "args": {"raid_config": config},
             "priority": 90});
-        stage
-            .conductor
-            .order(
-                "n1",
-                Order::Deploy(Deployment {
-                    instance_info: Some(image()),
-                    steps: vec![step],
-                    ..Deployment::default()
-                }),
-            )
-            .await
+        stage.conductor.order("n1", Order::deploy_with_steps(image(), &[step])).await
     };
     let refused = deploy(json!({"logical_disks": [{"size_gb": 0, "raid_level": "1"}]})).await.unwrap_err();
     assert!(refused.to_string().contains("raid_config: volume 1: size_gb must be"), "{refused}");

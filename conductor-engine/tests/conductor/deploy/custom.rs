@@ -94,6 +94,17 @@ impl DeployInterface for PowerAlone {
     }
 }
 
+/// Leaves the machine as it is, and needs nothing that boots it.
+struct AsItIs;
+
+impl Interface for AsItIs {}
+
+impl AgentDeploy for AsItIs {
+    fn boot_need(&self) -> BootNeed {
+        BootNeed::Nothing
+    }
+}
+
 /// Nodes of type `fake` may have any of three deploy interfaces; those of type `bare` have no boot interface.
 fn with_custom(drivers: Drivers) -> Drivers {
     let any = HardwareType::new("any").power(["fake"]).boot(["fake"]).console(["fake"]);
@@ -101,7 +112,9 @@ fn with_custom(drivers: Drivers) -> Drivers {
         .deploy("in-one-step", InOneStep)
         .deploy("power-alone", PowerAlone)
         .hardware_type(any.deploy(["direct", "in-one-step", "power-alone"]))
+        .deploy("as-it-is", AsItIs)
         .hardware_type(HardwareType::new("bare").power(["fake"]).deploy(["power-alone"]))
+        .hardware_type(HardwareType::new("adopted").power(["fake"]).deploy(["as-it-is"]))
 }
 
 fn with(mut info: InstanceInfo, key: &str, value: &str) -> InstanceInfo {
@@ -193,4 +206,13 @@ async fn an_interface_that_boots_nothing_needs_no_boot_interface() {
     stage.conductor.order("n1", Order::Undeploy).await.unwrap();
     stage.idle().await;
     assert_eq!(stage.machine.state.lock().unwrap().power, PowerState::Off);
+}
+
+#[tokio::test]
+async fn a_machine_that_nothing_boots_is_adopted() {
+    let stage = Stage::composed(Script::default(), "adopted", with_custom).await;
+    stage.manageable().await;
+    stage.conductor.order("n1", Order::Adopt).await.unwrap();
+    let node = stage.wait_for(ProvisionState::Active).await;
+    assert_eq!(node.last_error, None);
 }

@@ -123,18 +123,7 @@ async fn a_deployment_takes_steps_of_its_user() {
     })
     .await;
     let steps = [asked("scrub", 90), asked("burn", 0)];
-    stage
-        .conductor
-        .order(
-            "n1",
-            Order::Deploy(Deployment {
-                instance_info: Some(image()),
-                steps: steps.to_vec(),
-                ..Deployment::default()
-            }),
-        )
-        .await
-        .unwrap();
+    stage.conductor.order("n1", Order::deploy_with_steps(image(), &steps)).await.unwrap();
     stage.wait_for(ProvisionState::Active).await;
     let expected = ["scrub", "write_image", "polish"].map(|step| format!("deploy deploy.{step}"));
     assert_eq!(stage.script().steps(), expected);
@@ -161,14 +150,7 @@ async fn a_deployment_takes_steps_of_its_user() {
     }
     stage
         .conductor
-        .order(
-            "n1",
-            Order::Deploy(Deployment {
-                instance_info: Some(image()),
-                steps: vec![asked("scrub", 20), asked("none", 50)],
-                ..Deployment::default()
-            }),
-        )
+        .order("n1", Order::deploy_with_steps(image(), &[asked("scrub", 20), asked("none", 50)]))
         .await
         .unwrap();
     let node = stage.wait_for(ProvisionState::DeployFailed).await;

@@ -71,20 +71,12 @@ async fn e06_work_ends_when_its_lease_is_known_to_be_lost() {
     let uuid = stage.node().await.uuid;
     let offs = stage.machine.offs();
     let (lease, _) = stage.store.take(uuid, &of_another()).await.unwrap();
-    // The call that hangs in the driver is dropped, so that nobody waits for the lock any more.
-    tokio::time::timeout(PATIENCE, async {
-        loop {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            stage.store.renew(&lease, of_another().expires_at).await.unwrap();
-            if stage.conductor.set_maintenance("n1", true, None).await.is_err()
-                && stage.machine.waiting_for_power_off() == 0
-            {
-                return;
-            }
-        }
-    })
-    .await
-    .expect("the work goes on without its lease");
+    // The call that hangs in the driver is dropped, before the driver answers.
+    let renewed = async || {
+        stage.store.renew(&lease, of_another().expires_at).await.unwrap();
+        stage.machine.waiting_for_power_off() == 0
+    };
+    until(renewed, "the end of work without its lease").await;
     drop(busy);
     assert_eq!(stage.machine.offs(), offs, "the machine was switched by a conductor that had lost it");
 }

@@ -6,7 +6,7 @@ use crate::stand_ins::stage::{Stage, image};
 use farrier_conductor::Error as TaskError;
 use farrier_conductor::model::{PowerState, ProvisionState};
 use farrier_engine::Error;
-use farrier_engine::records::{Deployment, Order, StepsOrder};
+use farrier_engine::records::{Order, StepsOrder};
 use serde_json::{Value, json};
 
 fn step(name: &str) -> Value {
@@ -54,18 +54,7 @@ async fn a_held_cleaning_waits_for_its_operator() {
 async fn deployments_and_services_are_held_too() {
     let stage = Stage::new(Script::default()).await;
     let hold = json!({"interface": "deploy", "step": "hold", "args": {}, "priority": 90});
-    stage
-        .conductor
-        .order(
-            "n1",
-            Order::Deploy(Deployment {
-                instance_info: Some(image()),
-                steps: vec![hold],
-                ..Deployment::default()
-            }),
-        )
-        .await
-        .unwrap();
+    stage.conductor.order("n1", Order::deploy_with_steps(image(), &[hold])).await.unwrap();
     stage.wait_for(ProvisionState::DeployHold).await;
     stage.conductor.order("n1", Order::Unhold).await.unwrap();
     stage.wait_for(ProvisionState::Active).await;
@@ -160,18 +149,7 @@ async fn f65_every_operation_that_waits_or_is_held_is_aborted_into_its_failed_st
 
     let stage = Stage::new(Script::default()).await;
     let hold = json!({"interface": "deploy", "step": "hold", "args": {}, "priority": 90});
-    stage
-        .conductor
-        .order(
-            "n1",
-            Order::Deploy(Deployment {
-                instance_info: Some(image()),
-                steps: vec![hold],
-                ..Deployment::default()
-            }),
-        )
-        .await
-        .unwrap();
+    stage.conductor.order("n1", Order::deploy_with_steps(image(), &[hold])).await.unwrap();
     stage.wait_for(ProvisionState::DeployHold).await;
     stage.conductor.order("n1", Order::Abort).await.unwrap();
     let node = stage.wait_for(ProvisionState::DeployFailed).await;

@@ -4,10 +4,12 @@ use crate::stand_ins::agent::Script;
 use crate::stand_ins::gate::{Gate, GatedStore};
 use crate::stand_ins::machine::FakeMachine;
 use crate::stand_ins::operator::{ask, ask_in, get, set};
-use crate::stand_ins::stage::{MAC, PATIENCE, Stage, change_node, fault, image, new_node, quick};
-use farrier_conductor::model::ProvisionState;
+use crate::stand_ins::stage::{PATIENCE, Stage, change_node, fault, image, new_node, quick};
+use farrier_conductor::Settings;
+use farrier_conductor::model::{Node, ProvisionState};
 use farrier_engine::Conductor;
-use farrier_engine::records::AllocationState;
+use farrier_engine::records::{Allocation, AllocationState};
+use farrier_engine::store::NodeStore;
 use farrier_engine::store::sqlite::SqliteStore;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -136,44 +138,110 @@ async fn an_allocation_is_written_down_for_a_node_that_has_its_instance_already(
     assert_eq!(backfill(json!({"node": "n1"})).await.status(), 409, "it was taken");
 }
 
+/// A conductor whose tasks nobody runs but the test, with free nodes of the class `iron`, and its store behind a gate.
+struct Site {
+    store: Arc<SqliteStore>,
+    gate: Arc<GatedStore>,
+    conductor: Conductor,
+    nodes: Vec<Uuid>,
+    _folder: tempfile::TempDir,
+}
+
+impl Site {
+    async fn new(nodes: u8) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
+        let settings = quick("http://127.0.0.1:1");
+        let gate = GatedStore::new(store.clone(), Gate::Open, settings.clone());
+        let drivers = FakeMachine::new(Script::default()).drivers();
+        let conductor = Conductor::builder(settings, gate.clone(), drivers).start().await.unwrap();
+        let mut site = Self { store, gate, conductor, nodes: Vec::new(), _folder: folder };
+        for number in 1..=nodes {
+            let new = new_node(&format!("n{number}"), &format!("52:54:00:00:00:{number:02x}"));
+            let uuid = site.conductor.create_node(new).await.unwrap().uuid;
+            change_node(&site.store, uuid, |node| {
+                node.resource_class = Some("iron".into());
+                node.provision_state = ProvisionState::Available;
+            })
+            .await;
+            site.nodes.push(uuid);
+        }
+        site
+    }
+
+    /// Creates an allocation of any node of the class, for which a task looks from now on.
+    async fn allocate(&self) -> Uuid {
+        let wanted = json!({"uuid": Uuid::new_v4(), "state": "allocating", "resource_class": "iron",
+            "created_at": "2026-11-27T00:00:00Z"});
+        let wanted = serde_json::from_value(wanted).unwrap();
+        self.conductor.catalogue().create_allocation(wanted).await.unwrap().uuid
+    }
+
+    /// An allocation once it has been decided on.
+    async fn decided(&self, uuid: Uuid) -> Allocation {
+        let end = std::time::Instant::now() + PATIENCE;
+        loop {
+            let allocation = self.conductor.catalogue().allocation(&uuid.to_string()).await.unwrap();
+            if allocation.state != AllocationState::Allocating {
+                return allocation;
+            }
+            assert!(std::time::Instant::now() < end, "waited for a node");
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+
+    async fn node(&self, uuid: Uuid) -> Node {
+        self.store.get(uuid).await.unwrap().unwrap().node
+    }
+}
+
 /// The task that created an allocation and the periodic one look for its node at the same time: the second has seen no node
 /// with the allocation, and then no free node, since the first has taken it in between.
 #[tokio::test]
 async fn an_allocation_whose_node_another_task_takes_meanwhile_is_no_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
-    let settings = quick("http://127.0.0.1:1");
-    let gate = GatedStore::new(store.clone(), Gate::Open, settings.clone());
-    let drivers = FakeMachine::new(Script::default()).drivers();
-    let conductor = Conductor::builder(settings, gate.clone(), drivers).start().await.unwrap();
-    let node = conductor.create_node(new_node("n1", MAC)).await.unwrap();
-    change_node(&store, node.uuid, |node| {
-        node.resource_class = Some("iron".into());
-        node.provision_state = ProvisionState::Available;
-    })
-    .await;
+    let site = Site::new(1).await;
     // The first listing looks whether an instance has the UUID, the second for the node of the allocation.
-    gate.set(Gate::HangsAfterListing(2));
-    let wanted = json!({"uuid": Uuid::new_v4(), "state": "allocating", "resource_class": "iron",
-        "created_at": "2026-11-27T00:00:00Z"});
-    let wanted = serde_json::from_value(wanted).unwrap();
-    let allocation = conductor.catalogue().create_allocation(wanted).await.unwrap();
-    gate.stops().await;
-    change_node(&store, node.uuid, |node| {
-        node.instance_uuid.set(allocation.uuid).unwrap();
-        node.allocation_uuid = Some(allocation.uuid);
+    site.gate.set(Gate::HangsAfterListing(2));
+    let allocation = site.allocate().await;
+    site.gate.stops().await;
+    change_node(&site.store, site.nodes[0], |node| {
+        node.instance_uuid.set(allocation).unwrap();
+        node.allocation_uuid = Some(allocation);
     })
     .await;
-    gate.set(Gate::Open);
-    let end = std::time::Instant::now() + PATIENCE;
-    let id = allocation.uuid.to_string();
-    let decided = loop {
-        let allocation = conductor.catalogue().allocation(&id).await.unwrap();
-        if allocation.state != AllocationState::Allocating {
-            break allocation;
-        }
-        assert!(std::time::Instant::now() < end, "waited for a node");
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    };
-    assert_eq!((decided.last_error, decided.node_uuid), (None, Some(node.uuid)));
+    site.gate.set(Gate::Open);
+    let decided = site.decided(allocation).await;
+    assert_eq!((decided.last_error, decided.node_uuid), (None, Some(site.nodes[0])));
+}
+
+#[tokio::test]
+async fn e11_a_node_that_cannot_be_read_keeps_no_other_from_an_allocation() {
+    let site = Site::new(2).await;
+    site.gate.set(Gate::Damages(site.nodes[0]));
+    let allocation = site.allocate().await;
+    let decided = site.decided(allocation).await;
+    assert_eq!((decided.last_error, decided.node_uuid), (None, Some(site.nodes[1])));
+}
+
+/// The node was given to an allocation that does not know of it yet.
+#[tokio::test]
+async fn e11_an_allocation_that_is_deleted_while_it_takes_a_node_gives_the_node_back() {
+    let site = Site::new(1).await;
+    // The lease is taken, and the node written.
+    site.gate.set(Gate::HangsAfter(site.gate.writes() + 2));
+    let allocation = site.allocate().await;
+    site.gate.stops().await;
+    assert_eq!(site.node(site.nodes[0]).await.allocation_uuid, Some(allocation));
+    let settings = Settings { conductor_name: "other".into(), ..quick("http://127.0.0.1:1") };
+    let other = FakeMachine::new(Script::default()).conductor(settings, site.store.clone());
+    let other = other.start().await.unwrap();
+    other.catalogue().delete_allocation(&allocation.to_string()).await.unwrap();
+    site.gate.set(Gate::Open);
+    let node = site.node(site.nodes[0]).await;
+    assert_eq!((node.allocation_uuid, node.instance_uuid.get()), (None, None));
+    // The node may be taken as soon as the first task has ended.
+    let runner = site.conductor.clone();
+    tokio::spawn(async move { runner.run().await });
+    let next = site.allocate().await;
+    assert_eq!(site.decided(next).await.node_uuid, Some(site.nodes[0]));
 }

@@ -5,7 +5,7 @@ use crate::stand_ins::machine::Boot;
 use crate::stand_ins::operator::{ask, ask_in, get, set};
 use crate::stand_ins::stage::{Stage, fault, image};
 use farrier_conductor::model::{PowerState, ProvisionState};
-use farrier_engine::records::{Deployment, Order};
+use farrier_engine::records::Order;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -158,18 +158,7 @@ fn offers(steps: &[&str]) -> Script {
 async fn deploy(stage: &Stage, traits: Value, steps: &[Value]) {
     let mut info = image();
     info.insert("traits".into(), traits);
-    stage
-        .conductor
-        .order(
-            "n1",
-            Order::Deploy(Deployment {
-                instance_info: Some(info),
-                steps: steps.to_vec(),
-                ..Deployment::default()
-            }),
-        )
-        .await
-        .unwrap();
+    stage.conductor.order("n1", Order::deploy_with_steps(info, steps)).await.unwrap();
 }
 
 #[tokio::test]

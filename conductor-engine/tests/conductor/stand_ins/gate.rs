@@ -31,6 +31,8 @@ pub enum Gate {
     HangsAfter(usize),
     /// The listing of nodes of this number is made and returns when the gate is opened.
     HangsAfterListing(usize),
+    /// The record of this node cannot be read.
+    Damages(Uuid),
 }
 
 /// A store behind a gate. Renewals pass uncounted, and of heartbeats the first alone counts, so that the number of
@@ -175,6 +177,10 @@ impl NodeStore for GatedStore {
 
     async fn get(&self, uuid: Uuid) -> Result<Option<Record>, StoreError> {
         self.pass().await?;
+        if *self.gate.borrow() == Gate::Damages(uuid) {
+            let reason = "unreadable record".to_owned();
+            return Err(StoreError::Failed { location: "gate".into(), reason });
+        }
         self.inner.get(uuid).await
     }
 

@@ -29,6 +29,11 @@ pub struct StepPlan {
 }
 
 impl StepPlan {
+    /// Whether the deploy interface has prepared an agent for a cleaning or service, and so tears it down.
+    pub fn has_agent(&self) -> bool {
+        !self.disable_ramdisk && !self.untouched
+    }
+
     /// Whether the current step is to run again.
     pub fn runs_again(&self) -> bool {
         self.skip_current == Some(false)

@@ -57,7 +57,7 @@ pub(crate) struct Deadlines {
         value_parser = seconds(1))]
     soft_power_off_timeout: u64,
     /// Lease duration in seconds. If this conductor stops renewing its leases, another one takes over its nodes
-    /// after this time. Must be equal on all conductors, and well above their clock skew.
+    /// after this time. Must be equal on all conductors.
     #[arg(long, value_name = "SECONDS", default_value_t = defaults().lease.as_secs(),
         value_parser = seconds(1))]
     lease: u64,
