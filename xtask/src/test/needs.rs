@@ -34,7 +34,7 @@ pub enum Begun {
 /// What the tests of a tier need installed.
 pub fn purposes(tier: Tier) -> &'static [Purpose] {
     match tier {
-        Tier::Unit => &[Purpose::Unit],
+        Tier::Unit | Tier::Fault | Tier::Docs => &[Purpose::Unit],
         Tier::Disk => &[Purpose::Disk],
         Tier::Vm => &[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine, Purpose::Python],
         Tier::Aarch64 => &[Purpose::Dist, Purpose::Machine, Purpose::MachineAarch64, Purpose::Python],
@@ -54,7 +54,6 @@ pub fn purposes(tier: Tier) -> &'static [Purpose] {
         }
         Tier::Client => &[Purpose::Python, Purpose::Client],
         Tier::Openstack => &[Purpose::Python],
-        Tier::Docs => &[Purpose::Unit],
     }
 }
 

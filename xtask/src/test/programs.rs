@@ -31,6 +31,8 @@ const PROGRAMS: [&str; 2] = [IMAGE_BUILDER, CONDUCTOR];
 pub enum Tier {
     /// Needs nothing.
     Unit,
+    /// `fault_`: kills conductors after each of their writes, and lets each method of a driver fail.
+    Fault,
     /// `loop_`: writes to loop devices, as root.
     Disk,
     /// `vm_`: boots the ramdisk in virtual machines.
@@ -112,7 +114,9 @@ impl Tier {
     /// anything: only the function's own name counts.
     fn of(test: &str) -> Self {
         let name = function(test);
-        if name.starts_with("loop_") {
+        if name.starts_with("fault_") {
+            Self::Fault
+        } else if name.starts_with("loop_") {
             Self::Disk
         } else if name.starts_with("vm_") {
             Self::Vm
@@ -145,7 +149,9 @@ impl Tier {
     fn crew(self) -> Crew {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         match self {
-            Self::Unit | Self::Openstack => Crew { processes: 1, threads: processors, is_alone: false },
+            Self::Unit | Self::Fault | Self::Openstack => {
+                Crew { processes: 1, threads: processors, is_alone: false }
+            }
             Self::Disk | Self::Client | Self::IronicIscsi | Self::Docs => {
                 Crew { processes: 1, threads: 1, is_alone: true }
             }
@@ -400,6 +406,7 @@ mod tests {
         for (test, tier) in [
             ("loop_device::tests::sizes_are_read", Tier::Unit),
             ("wipe::tests::loop_wipes_all", Tier::Disk),
+            ("crash::fault_a_conductor_is_killed", Tier::Fault),
             ("vm_deploys", Tier::Vm),
             ("vm_image::plain", Tier::Unit),
             ("aarch64_boots", Tier::Aarch64),

@@ -10,7 +10,7 @@ use farrier_engine::store::EvidenceStore;
 /// `kill -9` after every single write of an automated cleaning with a reboot: the node is clean, or it says that it is
 /// not.
 #[test]
-fn a_conductor_that_is_killed_after_any_write_of_a_cleaning_gives_no_node_away_uncleaned() {
+fn fault_a_conductor_that_is_killed_after_any_write_of_a_cleaning_gives_no_node_away_uncleaned() {
     let provide = |life: &Life| {
         let conductor = life.conductor.clone();
         life.runtime.spawn(async move { conductor.order("n1", Order::Provide).await });
@@ -41,7 +41,7 @@ fn a_conductor_that_is_killed_after_any_write_of_a_cleaning_gives_no_node_away_u
 /// `kill -9` after every single write of a cleaning whose agent proves what it erased: a node that is available has the
 /// certificates of all of its steps, or says why it has none, and its history tells how it came there.
 #[test]
-fn a_conductor_that_is_killed_after_any_write_of_a_cleaning_loses_no_certificate() {
+fn fault_a_conductor_that_is_killed_after_any_write_of_a_cleaning_loses_no_certificate() {
     let script = || Script { proof: Proof::of(&["S1"]), ..Script::default() };
     let provide = |life: &Life| {
         let conductor = life.conductor.clone();
@@ -75,7 +75,7 @@ fn a_conductor_that_is_killed_after_any_write_of_a_cleaning_loses_no_certificate
 
 /// `kill -9` after every single write of a retry: the node is clean, or it says that it is not.
 #[test]
-fn a_conductor_that_is_killed_after_any_write_of_a_retry_gives_no_node_away_uncleaned() {
+fn fault_a_conductor_that_is_killed_after_any_write_of_a_retry_gives_no_node_away_uncleaned() {
     let failed = |site: &Site, life: &Life| {
         site.machine.script.lock().unwrap().write_fails = Some("worn out".into());
         manage(site, life);
@@ -115,7 +115,7 @@ fn a_conductor_that_is_killed_after_any_write_of_a_retry_gives_no_node_away_uncl
 
 /// `kill -9` after every single write of an inspection: it is done, or it has changed nothing.
 #[test]
-fn a_conductor_that_is_killed_after_any_write_of_an_inspection_finds_all_or_nothing() {
+fn fault_a_conductor_that_is_killed_after_any_write_of_an_inspection_finds_all_or_nothing() {
     let inspect = |life: &Life| {
         let conductor = life.conductor.clone();
         life.runtime.spawn(async move { conductor.order("n1", Order::Inspect).await });

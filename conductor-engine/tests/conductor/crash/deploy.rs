@@ -43,7 +43,7 @@ fn killed_while_it_deploys(gate: Gate) -> ProvisionState {
 /// `kill -9` after every single write of a deployment: once with what follows the write done and not recorded, once
 /// with it not done.
 #[test]
-fn a_conductor_that_is_killed_after_any_write_of_a_deployment_forgets_no_node() {
+fn fault_a_conductor_that_is_killed_after_any_write_of_a_deployment_forgets_no_node() {
     let total = writes_of_a_deployment(Script::default());
     assert!(total > 12, "{total}");
     let ends = for_each(gates(total - 1), killed_while_it_deploys);
@@ -61,7 +61,7 @@ fn order_in_memory(life: &Life) {
 }
 
 #[test]
-fn a_conductor_that_is_killed_while_it_boots_an_instance_into_memory_goes_on() {
+fn fault_a_conductor_that_is_killed_while_it_boots_an_instance_into_memory_goes_on() {
     let total = writes_of(Script::default(), |_, _| {}, order_in_memory);
     assert!(total > 3, "{total}");
     for_each(gates(total - 1), |gate| {
@@ -80,7 +80,7 @@ fn a_conductor_that_is_killed_while_it_boots_an_instance_into_memory_goes_on() {
 }
 
 #[test]
-fn a_conductor_that_is_killed_while_a_deployment_fails_leaves_no_machine_on() {
+fn fault_a_conductor_that_is_killed_while_a_deployment_fails_leaves_no_machine_on() {
     let script = Script { write_fails: Some("disk full".into()), ..Script::default() };
     let total = writes_of_a_deployment(script.clone());
     for_each(gates(total - 1), |gate| {
@@ -99,7 +99,7 @@ fn a_conductor_that_is_killed_while_a_deployment_fails_leaves_no_machine_on() {
 }
 
 #[test]
-fn a_conductor_that_is_killed_while_it_undeploys_leaves_no_machine_on() {
+fn fault_a_conductor_that_is_killed_while_it_undeploys_leaves_no_machine_on() {
     let undeploy = |life: &Life| {
         let conductor = life.conductor.clone();
         life.runtime.spawn(async move { conductor.order("n1", Order::Undeploy).await });
@@ -125,7 +125,7 @@ fn a_conductor_that_is_killed_while_it_undeploys_leaves_no_machine_on() {
 
 /// The same where the agent of a cleaning stays for the deployment: it deploys, or another one does.
 #[test]
-fn f39_a_conductor_that_is_killed_while_an_agent_that_stayed_deploys_forgets_no_node() {
+fn fault_f39_a_conductor_that_is_killed_while_an_agent_that_stayed_deploys_forgets_no_node() {
     let cleaned = |site: &Site, life: &Life| {
         site.change_node(|node| {
             node.driver_info.insert("fast_track".to_owned(), true.into());

@@ -14,7 +14,7 @@ const PASSWORD: &str = "oats and barley";
 
 /// The same for a service: the instance runs again, or the node says that it does not.
 #[test]
-fn a_conductor_that_is_killed_after_any_write_of_a_service_loses_no_instance() {
+fn fault_a_conductor_that_is_killed_after_any_write_of_a_service_loses_no_instance() {
     let service = |life: &Life| {
         let conductor = life.conductor.clone();
         let steps = ["first", "second"].map(|step| json!({"interface": "deploy", "step": step}));
@@ -50,7 +50,7 @@ fn a_conductor_that_is_killed_after_any_write_of_a_service_loses_no_instance() {
 }
 
 #[test]
-fn a_conductor_that_is_killed_while_it_adopts_does_not_switch_the_machine() {
+fn fault_a_conductor_that_is_killed_while_it_adopts_does_not_switch_the_machine() {
     let adopt = |life: &Life| {
         let conductor = life.conductor.clone();
         life.runtime.spawn(async move { conductor.order("n1", Order::Adopt).await });
@@ -71,7 +71,7 @@ fn order_rescue(life: &Life) {
 
 /// `kill -9` after every single write of a rescue: its system can be entered, or the node says that it cannot.
 #[test]
-fn a_conductor_that_is_killed_after_any_write_of_a_rescue_leaves_a_system_with_its_password() {
+fn fault_a_conductor_that_is_killed_after_any_write_of_a_rescue_leaves_a_system_with_its_password() {
     let total = writes_of(Script::default(), activate, order_rescue);
     assert!(total > 8, "{total}");
     let ends = for_each(gates(total - 1), |gate| {
@@ -104,7 +104,7 @@ fn a_conductor_that_is_killed_after_any_write_of_a_rescue_leaves_a_system_with_i
 }
 
 #[test]
-fn a_conductor_that_is_killed_after_any_write_of_an_unrescue_starts_the_instance() {
+fn fault_a_conductor_that_is_killed_after_any_write_of_an_unrescue_starts_the_instance() {
     let rescued = |site: &Site, life: &Life| {
         activate(site, life);
         order_rescue(life);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Whatever an abort is cut off at, it ends in the failed state (lesson F65).
 #[test]
-fn f65_a_conductor_that_is_killed_while_it_aborts_ends_in_the_failed_state() {
+fn fault_f65_a_conductor_that_is_killed_while_it_aborts_ends_in_the_failed_state() {
     let clean = |site: &Site, life: &Life| {
         manage(site, life);
         let steps = [json!({"interface": "power", "step": "hold"})];
@@ -37,7 +37,7 @@ fn f65_a_conductor_that_is_killed_while_it_aborts_ends_in_the_failed_state() {
 }
 
 #[test]
-fn a_conductor_that_is_killed_while_it_reboots_a_machine_leaves_it_on() {
+fn fault_a_conductor_that_is_killed_while_it_reboots_a_machine_leaves_it_on() {
     for action in [PowerAction::Reboot, PowerAction::SoftReboot] {
         killed_while_it_reboots(action);
     }
@@ -60,7 +60,7 @@ fn killed_while_it_reboots(action: PowerAction) {
 
 /// An operation that ends its conductor each time it is taken up is given up, with a reason.
 #[test]
-fn an_order_that_stops_every_conductor_is_given_up() {
+fn fault_an_order_that_stops_every_conductor_is_given_up() {
     let site = Site::new(Script::default());
     let mut life = Life::begin(&site, "c1", None, Gate::Open);
     life.enrol();
@@ -84,7 +84,7 @@ fn an_order_that_stops_every_conductor_is_given_up() {
 
 /// A conductor that is stopped (SIGSTOP) in the middle of a deployment, for longer than its lease.
 #[test]
-fn a_conductor_that_wakes_after_its_lease_overwrites_nothing() {
+fn fault_a_conductor_that_wakes_after_its_lease_overwrites_nothing() {
     let site = Site::new(Script::default());
     let stopped = Life::begin(&site, "c1", None, Gate::Open);
     stopped.enrol();
@@ -114,7 +114,7 @@ fn a_conductor_that_wakes_after_its_lease_overwrites_nothing() {
 
 /// A disk that is full for a while delays a deployment, and ends none.
 #[test]
-fn a_store_that_refuses_for_a_while_fails_no_deployment() {
+fn fault_a_store_that_refuses_for_a_while_fails_no_deployment() {
     let site = Site::new(Script::default());
     let life = Life::begin(&site, "c1", None, Gate::Open);
     life.enrol();

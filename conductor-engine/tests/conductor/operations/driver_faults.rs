@@ -333,14 +333,14 @@ macro_rules! lives {
 }
 
 lives! {
-    e03_e04_a_deployment_survives_each_fault_of_its_driver = 0,
-    e03_e04_a_removal_survives_each_fault_of_its_driver = 1,
-    e03_e04_a_cleaning_survives_each_fault_of_its_driver = 2,
-    e03_e04_a_service_survives_each_fault_of_its_driver = 3,
-    e03_e04_a_rescue_survives_each_fault_of_its_driver = 4,
-    e03_e04_an_unrescue_survives_each_fault_of_its_driver = 5,
-    e03_e04_an_inspection_survives_each_fault_of_its_driver = 6,
-    e03_e04_an_adoption_survives_each_fault_of_its_driver = 7,
-    e03_e04_a_reboot_survives_each_fault_of_its_driver = 8,
-    e03_e04_a_shutdown_survives_each_fault_of_its_driver = 9,
+    fault_e03_e04_a_deployment_survives_each_fault_of_its_driver = 0,
+    fault_e03_e04_a_removal_survives_each_fault_of_its_driver = 1,
+    fault_e03_e04_a_cleaning_survives_each_fault_of_its_driver = 2,
+    fault_e03_e04_a_service_survives_each_fault_of_its_driver = 3,
+    fault_e03_e04_a_rescue_survives_each_fault_of_its_driver = 4,
+    fault_e03_e04_an_unrescue_survives_each_fault_of_its_driver = 5,
+    fault_e03_e04_an_inspection_survives_each_fault_of_its_driver = 6,
+    fault_e03_e04_an_adoption_survives_each_fault_of_its_driver = 7,
+    fault_e03_e04_a_reboot_survives_each_fault_of_its_driver = 8,
+    fault_e03_e04_a_shutdown_survives_each_fault_of_its_driver = 9,
 }
