@@ -11,8 +11,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use farrier_conductor::agent::AgentSettings;
-use farrier_conductor::agent::{AgentClient, AgentError, Wait};
+use farrier_conductor::agent::{AgentClient, AgentError, AgentSettings, Wait};
 use farrier_conductor::heartbeat::{Next, SessionEnd, Situation, Verdict, accept, next};
 use farrier_conductor::model::{AgentSession, PlannedStep, ProvisionState, StepKind, StepPlan};
 use farrier_node_api::description;
@@ -80,11 +79,9 @@ async fn lookup(
     let is_meant = |machine: &Machine| addresses.split(',').any(|one| one == machine.address);
     let found = machines.iter_mut().find(|(_, one)| is_meant(one) && one.state.allows_lookup(false));
     let (uuid, machine) = found.ok_or(StatusCode::NOT_FOUND)?;
-    let token = match &machine.session.agent_secret_token {
-        Some(_) => "******".to_owned(),
-        None => format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()),
-    };
-    machine.session.agent_secret_token.get_or_insert_with(|| token.clone());
+    let fresh = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+    let issued = machine.session.agent_secret_token.get_or_insert_with(|| fresh.clone());
+    let token = if *issued == fresh { &fresh } else { "******" };
     let config = json!({"heartbeat_timeout": 30, "agent_token": token, "agent_token_required": true});
     Ok(Json(json!({"node": {"uuid": uuid, "properties": {}, "driver_internal_info": {}}, "config": config})))
 }
@@ -108,15 +105,13 @@ async fn heartbeat(
         before
     };
     tokio::spawn(async move {
-        let state = match act(&machine, uuid).await {
-            Ok(false) => return,
-            Ok(true) => ProvisionState::Manageable,
-            Err(error) => {
-                println!("{error}");
-                ProvisionState::CleanFailed
-            }
-        };
-        if let Some(machine) = machines.lock().expect("nobody panics").get_mut(&uuid) {
+        let outcome = act(&machine, uuid).await.unwrap_or_else(|error| {
+            println!("{error}");
+            Some(ProvisionState::CleanFailed)
+        });
+        if let (Some(state), Some(machine)) =
+            (outcome, machines.lock().expect("nobody panics").get_mut(&uuid))
+        {
             machine.session = SessionEnd::Operation { keeps_agent: false }.after(&machine.session);
             machine.state = state;
             println!("{} is {state}", machine.address);
@@ -125,8 +120,8 @@ async fn heartbeat(
     Ok(StatusCode::ACCEPTED)
 }
 
-/// Whether the machine is clean now.
-async fn act(machine: &Machine, uuid: Uuid) -> Result<bool, AgentError> {
+/// Does what the heartbeat sets off; the state in which that leaves the machine, where it is another one.
+async fn act(machine: &Machine, uuid: Uuid) -> Result<Option<ProvisionState>, AgentError> {
     let agent = AgentClient::new(&machine.session, &AgentSettings::default())?;
     match machine.next(None) {
         Next::Begin(StepKind::Clean) => {
@@ -136,16 +131,16 @@ async fn act(machine: &Machine, uuid: Uuid) -> Result<bool, AgentError> {
             let params = json!({"node": node, "ports": [], "step": {"interface": "deploy", "step": STEP},
                 "clean_version": listed["hardware_manager_version"]});
             agent.execute("clean.execute_clean_step", params, Wait::UntilAccepted).await?;
-            Ok(false)
+            Ok(None)
         }
         Next::ReadCommands { .. } => match machine.next(Some(&agent.commands().await?)) {
             Next::Step(_, Verdict::Continue(_)) => {
                 agent.execute("standby.power_off", json!({}), Wait::UntilAccepted).await?;
-                Ok(true)
+                Ok(Some(ProvisionState::Manageable))
             }
             Next::Step(_, Verdict::Fail(reason)) => Err(AgentError::Failed { reason }),
-            _ => Ok(false),
+            _ => Ok(None),
         },
-        _ => Ok(false),
+        _ => Ok(None),
     }
 }

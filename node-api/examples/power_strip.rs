@@ -5,13 +5,10 @@
 //!       http://10.0.2.2:8000/debian.raw sha256:…
 //! ```
 //!
-//! The machine is a QEMU process on this host, which a power strip would switch off and on as this driver does. A real
-//! strip would be asked over the network; everything else stays as it is here.
+//! The machine is a QEMU process on this host, in place of one behind a real strip, which a driver asks over the network.
 
 use async_trait::async_trait;
-use farrier_conductor::interfaces::{
-    BootContext, BootExtension, BootInterface, Interface, InterfaceError, PowerInterface,
-};
+use farrier_conductor::interfaces::{BootContext, BootInterface, Interface, InterfaceError, PowerInterface};
 use farrier_conductor::model::{Node, PowerState, ProvisionState};
 use farrier_conductor::{Drivers, HardwareType, Settings};
 use farrier_engine::Conductor;
@@ -49,8 +46,8 @@ struct Outlet {
 impl Interface for PowerStrip {
     async fn validate(&self, _node: &Node) -> Outcome<()> {
         let missing = [self.dist.join("vmlinuz"), self.disk.clone()].into_iter().find(|file| !file.exists());
-        let refuse = |file: &PathBuf| format!("{} is missing", file.display());
-        missing.map_or(Ok(()), |file| Err(InterfaceError::driver_info("strip", refuse(&file))))
+        let refusal = missing.map(|file| format!("{} is missing", file.display()));
+        refusal.map_or(Ok(()), |refusal| Err(InterfaceError::driver_info("strip", refusal)))
     }
 }
 
@@ -97,10 +94,6 @@ impl PowerInterface for PowerStrip {
 
 #[async_trait]
 impl BootInterface for PowerStrip {
-    fn extension(&self) -> &dyn BootExtension {
-        self
-    }
-
     async fn prepare_ramdisk(&self, _: BootContext<'_>, line: &KernelParameters) -> Outcome<()> {
         let agent = format!("ipa-advertise-host=127.0.0.1 ipa-advertise-port={}", self.agent_port);
         self.outlet.lock().await.ramdisk = Some(format!("console=ttyS0 {line} {agent}"));
@@ -112,19 +105,12 @@ impl BootInterface for PowerStrip {
         Ok(())
     }
 
-    async fn prepare_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
+    async fn prepare_instance(&self, boot: BootContext<'_>) -> Outcome<()> {
         boot.boot_from_disk(self).await
     }
 
-    async fn clean_up_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
+    async fn clean_up_instance(&self, _boot: BootContext<'_>) -> Outcome<()> {
         Ok(())
-    }
-}
-
-impl BootExtension for PowerStrip {
-    /// The machine reaches this host by another address than the host itself.
-    fn callback_url(&self, url: &str) -> String {
-        url.replace("127.0.0.1", "10.0.2.2")
     }
 }
 
@@ -142,9 +128,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .power("strip", strip.clone())
         .boot("strip", strip)
         .hardware_type(HardwareType::new("strip").power(["strip"]).boot(["strip"]).deploy(["direct"]));
-    let settings = Settings::new(format!("http://{listen}"));
-    let conductor = Conductor::builder(settings, store, drivers).start().await?;
     let listener = tokio::net::TcpListener::bind(listen).await?;
+    // QEMU's network lets the machine reach this host by an address of its own.
+    let settings = Settings::new(format!("http://10.0.2.2:{}", listener.local_addr()?.port()));
+    let conductor = Conductor::builder(settings, store, drivers).start().await?;
     tokio::spawn(axum::serve(listener, ramdisk_router(conductor.clone())).into_future());
     let runner = conductor.clone();
     tokio::spawn(async move { runner.run().await });

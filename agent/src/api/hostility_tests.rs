@@ -27,7 +27,7 @@ const MIB: u64 = 1 << 20;
 /// A crowd.
 const CROWD: usize = 200;
 /// How long each crowd is there.
-const SIEGE: Duration = Duration::from_secs(3);
+const SIEGE: Duration = Duration::from_secs(1);
 /// How long an honest request may take: a sixth of what Ironic waits for, however busy this machine is.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The quarter of the memory of the smallest machine.

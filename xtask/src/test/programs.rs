@@ -1,5 +1,6 @@
 //! Builds the test programs, finds out which tests they hold, and runs some of these.
 
+use std::cmp::Reverse;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -145,13 +146,13 @@ impl Tier {
     }
 
     /// How its tests share the processors: each machine gets one, and one that Ironic leads another for Ironic;
-    /// disks get all of them.
+    /// disks get all of them. Unit tests wait for half of their time, so each processor gets a program with as many
+    /// tests at a time as there are processors.
     fn crew(self) -> Crew {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         match self {
-            Self::Unit | Self::Fault | Self::Openstack => {
-                Crew { processes: 1, threads: processors, is_alone: false }
-            }
+            Self::Unit | Self::Fault => Crew { processes: processors, threads: processors, is_alone: false },
+            Self::Openstack => Crew { processes: 1, threads: processors, is_alone: false },
             Self::Disk | Self::Client | Self::IronicIscsi | Self::Docs => {
                 Crew { processes: 1, threads: 1, is_alone: true }
             }
@@ -234,7 +235,7 @@ pub struct Outcome {
 pub fn run(programs: &[TestProgram], tier: Tier, environment: &[(&str, String)]) -> Result<Outcome> {
     let crew = tier.crew();
     let mut batches: Vec<_> = programs.iter().flat_map(|program| program.batches(tier, crew)).collect();
-    batches.sort_by_key(|batch| order::rank(&batch.name()));
+    batches.sort_by_key(|batch| (order::rank(&batch.name()), Reverse(batch.names.len())));
     let (waiting, busy): (Vec<_>, Vec<_>) =
         batches.into_iter().partition(|batch| order::is_waiting(&batch.name()));
     let work = |batch: &Batch<'_>| batch.run(tier, crew, environment);
