@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn fault_code_follows_the_status() {
+    fn the_code_of_a_fault_follows_the_status() {
         for (status, code) in
             [(400, "Client"), (401, "Client"), (409, "Client"), (500, "Server"), (503, "Server")]
         {

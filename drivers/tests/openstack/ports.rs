@@ -24,7 +24,10 @@ async fn openstack_every_operation_has_a_port_that_the_switch_connects_and_that_
             ("binding:host_id", json!(node)),
             ("binding:vnic_type", json!("baremetal")),
             ("binding:vif_type", json!("other")),
-            ("binding:profile", json!({"local_link_information": [stage.link(0)]})),
+            (
+                "binding:profile",
+                json!({"local_link_information": [stage.link(0)], "physical_network": "rack1"}),
+            ),
             ("status", json!("ACTIVE")),
         ] {
             assert_eq!(port[field], expected, "{kind} {field}");

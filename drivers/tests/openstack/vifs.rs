@@ -25,7 +25,10 @@ async fn openstack_one_is_attached_by_its_physical_network_bound_and_detached() 
         stage.network.configure_tenant_networks(&mut stage.node).await.unwrap();
         let port = stage.port(&vif).await.1;
         assert_eq!(port["binding:host_id"], stage.node.uuid.to_string());
-        assert_eq!(port["binding:profile"], json!({"local_link_information": [stage.link(1)]}));
+        assert_eq!(
+            port["binding:profile"],
+            json!({"local_link_information": [stage.link(1)], "physical_network": "rack2"})
+        );
         assert_eq!((&port["binding:vif_type"], &port["status"]), (&json!("other"), &json!("ACTIVE")));
     }
     assert_eq!(stage.commands(1).last(), Some(&stage.plug(1, 250)));

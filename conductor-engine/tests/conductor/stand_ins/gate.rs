@@ -137,28 +137,42 @@ impl GatedStore {
         }
     }
 
-    /// Does a write and counts it, and sees that nobody is forgotten by it.
+    /// Does a write that may change who moves the node on, counts it, and sees that nobody is forgotten by it.
     async fn done<T>(
         &self,
         node: Uuid,
         write: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        let outcome = {
-            let _counted = UnderWay::begin(&self.under_way);
-            let outcome = write.await;
-            self.writes.fetch_add(usize::from(outcome.is_ok()), Ordering::SeqCst);
-            outcome
-        };
-        if outcome.is_ok() {
-            if let Some(record) = self.inner.get(node).await?
-                && Attention::of(&record, &self.settings) == Attention::Nobody
-            {
-                self.forgotten.lock().unwrap().push(record);
-            }
-            if matches!(*self.gate.borrow(), Gate::HangsAfter(most) if self.writes.load(Ordering::SeqCst) >= most)
-            {
-                self.pass().await?;
-            }
+        let outcome = self.counted(write).await;
+        if outcome.is_ok()
+            && let Some(record) = self.inner.get(node).await?
+            && Attention::of(&record, &self.settings) == Attention::Nobody
+        {
+            self.forgotten.lock().unwrap().push(record);
+        }
+        self.hang_after(outcome).await
+    }
+
+    /// Does a write and counts it.
+    async fn counted<T>(&self, write: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        let _counted = UnderWay::begin(&self.under_way);
+        let outcome = write.await;
+        self.writes.fetch_add(usize::from(outcome.is_ok()), Ordering::SeqCst);
+        outcome
+    }
+
+    /// Counts what was written of an agent. Whoever moves the node on does so as before: it may be a conductor that starts
+    /// and whose worker has not taken the lease yet.
+    async fn heard(&self) -> Result<bool, StoreError> {
+        let outcome = self.counted(async { Ok(true) }).await;
+        self.hang_after(outcome).await
+    }
+
+    /// Never returns from the last write before the gate hangs.
+    async fn hang_after<T>(&self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        let hangs = matches!(*self.gate.borrow(), Gate::HangsAfter(most) if self.writes.load(Ordering::SeqCst) >= most);
+        if outcome.is_ok() && hangs {
+            self.pass().await?;
         }
         outcome
     }
@@ -265,7 +279,7 @@ impl NodeStore for GatedStore {
     async fn issue_token(&self, seen: &Record, token: &str, now: OffsetDateTime) -> Result<bool, StoreError> {
         self.pass().await?;
         let issued = self.inner.issue_token(seen, token, now).await?;
-        if issued { self.done(seen.node.uuid, async { Ok(true) }).await } else { Ok(false) }
+        if issued { self.heard().await } else { Ok(false) }
     }
 
     async fn provision_states(&self) -> Result<Vec<(ProvisionState, u64)>, StoreError> {
@@ -277,7 +291,7 @@ impl NodeStore for GatedStore {
         self.pass().await?;
         let is_heard = self.inner.hear(uuid, heard).await?;
         if is_heard && !self.has_heard.swap(true, Ordering::SeqCst) {
-            return self.done(uuid, async { Ok(true) }).await;
+            return self.heard().await;
         }
         Ok(is_heard)
     }
