@@ -1,10 +1,11 @@
 //! What a journal proves.
 
 use super::entry::{Entry, Side};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A step that a machine's agent was told to run more than once in one operation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Twice {
     /// The operation.
     pub operation: String,
@@ -15,7 +16,7 @@ pub struct Twice {
 }
 
 /// Two that acted on a machine by turns within one operation.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Overlap {
     /// What the first did, after which the other acted.
     pub before: Entry,
