@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::evidence::diagnosis::Diagnosis;
 use crate::evidence::erasing::{ErasureRecord, InspectedDisk};
 use crate::evidence::log_files::{self, KeptLog};
+use crate::explain::boot_progress::BootProgress;
 use crate::explain::gather::gather;
 use crate::explain::{CONSOLE, Evidence, Explanation, explain};
 use crate::store::Record;
@@ -12,7 +13,7 @@ use farrier_conductor::agent::AgentSettings;
 use farrier_conductor::agent::{AgentClient, failure_text};
 use farrier_conductor::interfaces::HandWork;
 use farrier_conductor::model::InspectionData;
-use farrier_conductor::model::{Activity, masked_text};
+use farrier_conductor::model::{Activity, Node, PowerState, masked_text};
 use farrier_conductor::untrusted::log::last_line;
 use farrier_protocol::command::CommandStatus;
 use std::time::Duration;
@@ -46,9 +47,12 @@ impl KeptEvidence {
             explanation.add_hand_work(&work);
         }
         if record.node.provision_state.activity() != Activity::Rest {
-            let trace = self.0.services().boot_trace_summary(record.node.uuid).await?;
-            explanation.evidence.extend(trace.map(|told| Evidence::new("boot from the network", told)));
-            let (command, words) = tokio::join!(self.last_command(&record), self.diagnosis(&record));
+            let progress = BootProgress::of(self.0.services(), &record.node).await?;
+            let progress = progress.map(|progress| Evidence::new(progress.subject(), progress.told()));
+            explanation.evidence.extend(progress);
+            let (command, words, power) =
+                tokio::join!(self.last_command(&record), self.diagnosis(&record), self.power(&record.node));
+            explanation.add_power(power);
             explanation.evidence.extend(command);
             explanation.evidence.extend(self.console(&record));
             if let Some(words) = words? {
@@ -133,6 +137,16 @@ impl KeptEvidence {
             return Ok(kept);
         }
         Ok(Some(gather(self.0.services(), node, PATIENCE_WITH_BMC).await))
+    }
+
+    /// The power of a machine now, as its BMC says: the record has the last one that was read, and power may have failed
+    /// since.
+    async fn power(&self, node: &Node) -> Result<PowerState, String> {
+        match tokio::time::timeout(PATIENCE_WITH_BMC, self.0.services().power_state(node)).await {
+            Ok(Ok(power)) => Ok(power),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!("the BMC did not answer within {} s", PATIENCE_WITH_BMC.as_secs())),
+        }
     }
 
     /// Where the console is written to, and its last line.

@@ -8,6 +8,9 @@ use farrier_conductor::model::{Activity, StepKind};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+/// What evidence of the power is about.
+pub(crate) const POWER: &str = "power";
+
 /// What a record tells of its node.
 pub(crate) fn of(record: &Record, now: OffsetDateTime) -> Vec<Evidence> {
     let node = &record.node;
@@ -52,7 +55,7 @@ pub(crate) fn of(record: &Record, now: OffsetDateTime) -> Vec<Evidence> {
     );
     let power = node.power_state.map_or_else(|| "not known".to_owned(), |state| state.to_string());
     tell(
-        "power",
+        POWER,
         Some(match node.target_power_state {
             Some(target) => format!("{power}, to be {target}"),
             None => power,

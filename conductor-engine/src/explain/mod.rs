@@ -3,6 +3,7 @@
 //! The record alone explains a node, in each state, with and without a lease, and with each fault; a test goes through all of
 //! them. What the agent and the console say at this moment is added by the conductor.
 
+pub(crate) mod boot_progress;
 mod evidence;
 pub(crate) mod gather;
 mod next_action;
@@ -14,7 +15,9 @@ use crate::evidence::diagnosis::{Cause, Diagnosis};
 use crate::explain::who_acts::Attention;
 use crate::store::Record;
 use farrier_conductor::interfaces::HandWork;
-use farrier_conductor::model::{Activity, Family, PlannedStep, ProvisionState, StepKind, masked_text};
+use farrier_conductor::model::{
+    Activity, Family, PlannedStep, PowerState, ProvisionState, StepKind, masked_text,
+};
 use farrier_conductor::settings::Settings;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -73,6 +76,20 @@ impl Explanation {
     pub(crate) fn add_hand_work(&mut self, work: &HandWork) {
         self.evidence.insert(0, evidence::by_hand(work));
         self.next_action = format!("Unless that is done, {}. {}", work.what, self.next_action);
+    }
+
+    /// Adds what its BMC says of its power now, where the record has something else, or that cannot be read.
+    pub(crate) fn add_power(&mut self, now: Result<PowerState, String>) {
+        let Some(recorded) = self.evidence.iter_mut().find(|one| one.what == evidence::POWER) else { return };
+        match now {
+            // The target of an order that is being carried out stays beside it.
+            Ok(now) if recorded.said.starts_with(now.as_str()) => {}
+            Ok(now) => recorded.said = format!("{now} (it was {} when it was read last)", recorded.said),
+            Err(why) => {
+                let said = format!("{} when it was read last; it cannot be read now: {why}", recorded.said);
+                *recorded = Evidence::new(evidence::POWER, said);
+            }
+        }
     }
 
     /// Adds what could be had of the machine.

@@ -120,6 +120,11 @@ impl Silence {
     /// Takes note of a reading, and tells whether the machine is off.
     pub(crate) fn is_off(&mut self, reading: PowerState) -> bool {
         self.off_readings = if reading == PowerState::Off { self.off_readings + 1 } else { 0 };
+        self.was_off()
+    }
+
+    /// Whether the machine was off by the last readings.
+    pub(crate) fn was_off(&self) -> bool {
         self.off_readings >= OFF_READINGS
     }
 

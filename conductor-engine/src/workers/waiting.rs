@@ -4,6 +4,7 @@
 use crate::error::Error;
 use crate::evidence::console_log;
 use crate::evidence::diagnosis::Diagnosis;
+use crate::explain::boot_progress::BootProgress;
 use crate::explain::gather::gather_all;
 use crate::lease::HeldTask;
 use crate::operations;
@@ -14,7 +15,7 @@ use farrier_conductor::agent::{AgentClient, AgentError};
 use farrier_conductor::heartbeat::{Next, Verdict, next};
 use farrier_conductor::in_band;
 use farrier_conductor::interfaces::{DriverStep, InterfaceError};
-use farrier_conductor::model::{Family, Node, StepKind};
+use farrier_conductor::model::{Family, Node, PowerState, StepKind};
 use farrier_conductor::steps::{self, Progress};
 use farrier_conductor::task::act::Call;
 use farrier_conductor::task::can_fall_back;
@@ -74,6 +75,17 @@ impl Taken {
     }
 }
 
+/// What was found out about a machine whose wait fails.
+#[derive(Debug, Default)]
+struct Found {
+    /// What could be had of it.
+    words: Option<Diagnosis>,
+    /// Whether its agent calls and cannot be reached.
+    is_unreached: bool,
+    /// Whether it is off, as readings of its power agree.
+    is_off: bool,
+}
+
 impl WorkerPass {
     /// Looks after a node that waits.
     pub(crate) async fn wait(&self, record: &Record, state: &mut WorkerState) -> Result<Schedule, Error> {
@@ -86,7 +98,7 @@ impl WorkerPass {
             state.silence.handled(record);
             let reason =
                 format!("node {}: the operation is aborted, as it is in maintenance", record.node.label());
-            return self.fail_wait(record, &reason, None, false).await;
+            return self.fail_wait(record, &reason, Found::default()).await;
         }
         if record.node.maintenance {
             // It pauses, and its operator may do what they like to the machine.
@@ -287,9 +299,9 @@ impl WorkerPass {
         {
             return None;
         }
-        let trace = self.services.boot_trace_summary(node.uuid).await.unwrap_or_default();
-        let trace = trace.map_or_else(String::new, |trace| format!(" ({trace})"));
-        Some(format!("no agent called for {} s{trace}", silent_for.as_secs()))
+        let progress = BootProgress::of(&self.services, node).await.unwrap_or_default();
+        let progress = progress.map_or_else(String::new, |progress| format!(" ({})", progress.told()));
+        Some(format!("no agent called for {} s{progress}", silent_for.as_secs()))
     }
 
     /// Why a node that waits will not go on by itself, if so.
@@ -319,22 +331,24 @@ impl WorkerPass {
         if silence.duration(Instant::now()) < limit {
             return None;
         }
-        let agent = match &session.agent_url {
-            Some(url) => {
+        // Without what is known of its boot, a timeout is a timeout.
+        let progress = match session.agent_url {
+            Some(_) => None,
+            None => BootProgress::of(&self.services, node).await.unwrap_or_default(),
+        };
+        let agent = match (&session.agent_url, &progress) {
+            (Some(url), _) => {
                 let why = silence.why_unreached().map_or_else(String::new, |why| format!("{why}; "));
                 format!("{why}the agent at {url} was silent")
             }
-            // Without its trace, a timeout is a timeout.
-            None => match self.services.boot_trace_summary(node.uuid).await.unwrap_or_default() {
-                Some(trace) => format!("no agent called ({trace})"),
-                None => "no agent called".to_owned(),
-            },
+            (None, Some(progress)) => format!("no agent called ({})", progress.told()),
+            (None, None) => "no agent called".to_owned(),
         };
         Some(format!(
-            "node {}: {agent} for {} s (step {step}); check the machine's network (link, DHCP, way to {}) and {}",
+            "node {}: {agent} for {} s (step {step}); {} and {}",
             node.label(),
             limit.as_secs_f64(),
-            self.services.callback_url(node),
+            BootProgress::advice(progress.as_ref(), &self.services.callback_url(node)),
             console_log::hint(node, &self.services.hardware)
         ))
     }
@@ -347,24 +361,23 @@ impl WorkerPass {
             Some(cause) => format!("{reason}; the cause may be that {cause}"),
             None => reason.to_owned(),
         };
-        self.fail_wait(seen, &reason, Some(words), silence.why_unreached().is_some()).await
+        let (is_unreached, is_off) = (silence.why_unreached().is_some(), silence.was_off());
+        self.fail_wait(seen, &reason, Found { words: Some(words), is_unreached, is_off }).await
     }
 
     /// Fails a wait, unless something happened to the node since it was looked at. Of an agent that cannot be reached its
     /// calls are nothing that happened.
-    async fn fail_wait(
-        &self,
-        seen: &Record,
-        reason: &str,
-        words: Option<Diagnosis>,
-        is_unreached: bool,
-    ) -> Result<Schedule, Error> {
+    async fn fail_wait(&self, seen: &Record, reason: &str, found: Found) -> Result<Schedule, Error> {
         let mut task = HeldTask::try_acquire(&self.services, self.node).await?;
         let is_unheard =
-            is_unreached || task.session().agent_last_heartbeat == seen.session.agent_last_heartbeat;
+            found.is_unreached || task.session().agent_last_heartbeat == seen.session.agent_last_heartbeat;
         let same = is_as_seen(&task.node, &seen.node) && is_unheard;
-        if let Some(words) = words.filter(|_| same) {
+        if let Some(words) = found.words.filter(|_| same) {
             task.note_diagnosis(words);
+        }
+        if found.is_off && same {
+            // It went off by itself: the record is not to say that it is on until the next power sync.
+            task.node.power_state = Some(PowerState::Off);
         }
         match same {
             true => self.end(task, reason).await,

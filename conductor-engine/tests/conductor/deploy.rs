@@ -9,6 +9,7 @@ use crate::stand_ins::machine::Boot;
 use crate::stand_ins::stage::{Stage, image};
 use farrier_conductor::Error as TaskError;
 use farrier_conductor::EventKind;
+use farrier_conductor::interfaces::MediumReads;
 use farrier_conductor::model::{Node, PowerState, ProvisionState};
 use farrier_engine::Error;
 use farrier_engine::records::Order;
@@ -195,6 +196,20 @@ async fn a_machine_that_goes_off_fails_at_once() {
     stage.machine.go_off();
     let node = stage.wait_for(ProvisionState::DeployFailed).await;
     assert!(node.last_error.unwrap().contains("the machine went off"));
+}
+
+#[tokio::test]
+async fn f36_a_silent_machine_whose_medium_nobody_read_is_told_apart() {
+    let script = Script { silent: true, medium_reads: Some(MediumReads::default()), ..Script::default() };
+    let stage = Stage::with(script, |settings| {
+        settings.deploy_callback_timeout = Duration::from_millis(100);
+    })
+    .await;
+    let error = stage.deploy_and_fail().await;
+    for part in ["no agent called (its virtual medium was never read", "boot order", "console.log"] {
+        assert!(error.contains(part), "{part:?} in {error:?}");
+    }
+    assert!(!error.contains("DHCP"), "{error}");
 }
 
 #[tokio::test]

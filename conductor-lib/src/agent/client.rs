@@ -150,7 +150,11 @@ impl AgentClient {
         let url = session.agent_url.clone().ok_or(AgentError::NotConnected)?;
         let bad = |reason: String| AgentError::Certificate { url: url.clone(), reason };
         // An agent that sends elsewhere would have the conductor ask whom it cannot reach itself.
-        let http = Client::builder().timeout(settings.command_timeout).no_proxy().redirect(Policy::none());
+        let http = Client::builder()
+            .user_agent(settings.user_agent.as_str())
+            .timeout(settings.command_timeout)
+            .no_proxy()
+            .redirect(Policy::none());
         let http = match &session.agent_verify_ca {
             Some(pem) => http.tls_backend_preconfigured(certificate::config(pem).map_err(bad)?),
             None => http.tls_certs_only([]),

@@ -7,8 +7,10 @@ mod client;
 mod failure;
 mod settings;
 pub mod token;
+mod user_agent;
 
 #[cfg(feature = "client")]
 pub use client::{AgentClient, AgentError, Wait};
 pub use failure::failure_text;
 pub use settings::{AgentSettings, LogCollection, LogRoom};
+pub use user_agent::UserAgent;

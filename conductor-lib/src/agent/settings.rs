@@ -1,5 +1,6 @@
 //! How a conductor talks to agents, and what it keeps of their logs.
 
+use super::UserAgent;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ pub enum LogCollection {
 /// How a conductor talks to agents (conductor contract 4.1 to 4.3).
 #[derive(Debug, Clone)]
 pub struct AgentSettings {
+    /// The name of the conductor in its requests.
+    pub user_agent: UserAgent,
     /// Longest time for one request.
     pub command_timeout: Duration,
     /// Attempts per request when the agent cannot be reached, or cannot serve.
@@ -60,6 +63,7 @@ impl Default for LogRoom {
 impl Default for AgentSettings {
     fn default() -> Self {
         Self {
+            user_agent: UserAgent::default(),
             command_timeout: Duration::from_secs(60),
             max_command_attempts: 3,
             command_retry_pause: Duration::from_secs(1),

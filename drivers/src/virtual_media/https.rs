@@ -5,7 +5,8 @@ use super::interface::{DRIVE, KEYS, VirtualMediaBoot, network_text};
 use crate::netboot::boot_mode::boot_mode;
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootCapability, BootContext, BootExtension, BootInterface, Interface, InterfaceError, Properties,
+    BootCapability, BootContext, BootExtension, BootInterface, Interface, InterfaceError, MediumReads,
+    Properties,
 };
 use farrier_conductor::model::{BootDevice, BootMode, Node, RamdiskInstance};
 use farrier_media::KernelParameters;
@@ -71,9 +72,9 @@ impl BootInterface for HttpsBoot {
     }
 
     async fn clean_up_ramdisk(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
-        match self.0.published_media().reads(boot.node, DRIVE) {
-            Some(_) => self.forget(boot).await,
-            None => Ok(()),
+        match self.0.published_media().has(boot.node, DRIVE) {
+            true => self.forget(boot).await,
+            false => Ok(()),
         }
     }
 
@@ -102,6 +103,10 @@ impl BootExtension for HttpsBoot {
     /// As with virtual media, nobody else knows the URL.
     fn can_provide_config(&self) -> bool {
         true
+    }
+
+    fn medium_reads(&self, node: &Node) -> Option<MediumReads> {
+        self.0.medium_reads(node)
     }
 
     async fn prepare_ramdisk_instance(

@@ -10,7 +10,8 @@ use crate::netboot::names::Ramdisk;
 use crate::netboot::target::{self, Defaults};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootCapability, BootContext, BootExtension, BootInterface, Interface, InterfaceError, Properties,
+    BootCapability, BootContext, BootExtension, BootInterface, Interface, InterfaceError, MediumReads,
+    Properties,
 };
 use farrier_conductor::model::{BootDevice, BootMode, Family, Node, RamdiskInstance};
 use farrier_media::boot_iso::Additions;
@@ -194,7 +195,7 @@ impl VirtualMediaBoot {
 
     /// The drives of a node's machine that have something of ours.
     fn drives(&self, node: &Node) -> Vec<BootDevice> {
-        let has_config_drive = self.published_media.reads(node, CONFIG_DRIVE).is_some();
+        let has_config_drive = self.published_media.has(node, CONFIG_DRIVE);
         [DRIVE].into_iter().chain(has_config_drive.then_some(CONFIG_DRIVE)).collect()
     }
 }
@@ -289,8 +290,10 @@ impl BootInterface for VirtualMediaBoot {
 
     async fn clean_up_ramdisk(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
         let BootContext { node, management, .. } = boot;
-        let Some(reads) = self.published_media.reads(node, DRIVE) else { return Ok(()) };
-        if reads.requests == 0 {
+        if !self.published_media.has(node, DRIVE) {
+            return Ok(());
+        }
+        if self.published_media.reads(node, DRIVE).is_some_and(|reads| reads.requests == 0) {
             tracing::warn!(
                 node = node.name.as_deref().unwrap_or_default(),
                 "the BMC has never read the medium that it said was inserted; see whether it reaches the conductor"
@@ -327,6 +330,10 @@ impl BootExtension for VirtualMediaBoot {
     /// A client with the medium of a boot must be that machine: the URL is secret.
     fn can_provide_config(&self) -> bool {
         true
+    }
+
+    fn medium_reads(&self, node: &Node) -> Option<MediumReads> {
+        self.published_media.reads(node, DRIVE)
     }
 
     /// An ISO may have its root file system on itself.

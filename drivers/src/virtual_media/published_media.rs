@@ -11,6 +11,7 @@ use super::loaders::MediaLoaders;
 use super::source;
 use super::virtual_medium::Medium;
 use crate::netboot::images::Image;
+use farrier_conductor::interfaces::MediumReads;
 use farrier_conductor::inventory::bmc_addresses;
 use farrier_conductor::model::{BootDevice, Node};
 use rand::Rng;
@@ -31,15 +32,6 @@ const MOST_COPIES: usize = 3;
 /// How the files end that hold copies and notes.
 const COPY: &str = "copy";
 const NOTE: &str = "json";
-
-/// How much of a medium was read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reads {
-    /// Requests.
-    pub requests: u64,
-    /// Bytes that were sent.
-    pub bytes: u64,
-}
 
 /// The published media. Clones are the same ones.
 #[derive(Debug, Clone)]
@@ -69,8 +61,9 @@ struct PublishedMedium {
     /// Whether it was logged that others read the medium.
     #[serde(skip)]
     is_logged: bool,
+    /// How much of it was read; nothing where another process published it and nobody has read it since.
     #[serde(skip)]
-    reads: Reads,
+    reads: Option<MediumReads>,
 }
 
 /// A medium that is being built, by its name. Unless it is published nothing of it is left, also where an abort cancels
@@ -184,7 +177,7 @@ impl PublishedMedia {
         let medium = self.0.builder.open(spec.clone(), &mut marks).await?;
         self.withdraw_from(node, drive)?;
         let bmc = bmc_addresses::of(node).await;
-        let (reads, is_logged) = (Reads::default(), false);
+        let (reads, is_logged) = (Some(MediumReads::default()), false);
         let published = PublishedMedium { node: node.uuid, drive, spec, marks, bmc, is_logged, reads };
         let text = serde_json::to_vec(&published).map_err(io::Error::other);
         let note = self.note(&unpublished.name);
@@ -236,11 +229,15 @@ impl PublishedMedia {
         Ok(())
     }
 
-    /// How what is there for a drive of a node was read; nothing where nothing is there.
-    pub fn reads(&self, node: &Node, drive: BootDevice) -> Option<Reads> {
+    /// Whether there is a medium for a drive of a node.
+    pub fn has(&self, node: &Node, drive: BootDevice) -> bool {
+        self.media().values().any(|one| one.node == node.uuid && one.drive == drive)
+    }
+
+    /// How much was read of the medium for a drive of a node; nothing where there is none, or that is not known.
+    pub fn reads(&self, node: &Node, drive: BootDevice) -> Option<MediumReads> {
         let media = self.media();
-        let mut those = media.values();
-        those.find(|one| one.node == node.uuid && one.drive == drive).map(|published| published.reads)
+        media.values().find(|one| one.node == node.uuid && one.drive == drive)?.reads
     }
 
     /// The medium with a name; nothing where there is none.
@@ -291,11 +288,12 @@ impl PublishedMedia {
     /// Takes note that bytes of a medium are sent.
     pub fn note_reading(&self, name: &str, bytes: u64) {
         if let Some(published) = self.media().get_mut(name) {
-            if published.reads.requests == 0 {
+            let reads = published.reads.get_or_insert_default();
+            if reads.requests == 0 {
                 tracing::info!(node = %published.node, "the BMC reads its virtual medium");
             }
-            published.reads.requests += 1;
-            published.reads.bytes += bytes;
+            reads.requests += 1;
+            reads.bytes += bytes;
         }
     }
 

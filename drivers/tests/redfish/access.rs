@@ -4,6 +4,7 @@ use crate::stage::{Stage, info, interfaces, node, settings};
 use crate::stand_in::{Manner, PASSWORD, StandIn, USER};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use farrier_conductor::agent::UserAgent;
 use farrier_conductor::interfaces::PowerInterface;
 use farrier_conductor::model::PowerState;
 use farrier_drivers::client::rate_limit::RateLimit;
@@ -87,6 +88,21 @@ async fn two_conductors_share_a_bmc() {
     assert_eq!(bmc.inner().open_sessions(), 2);
     power.shut_down().await;
     assert_eq!(other.power_state(&node).await.unwrap(), PowerState::Off);
+}
+
+#[tokio::test]
+async fn f36_a_bmc_can_tell_conductors_apart() {
+    let settings = |name| RedfishSettings { user_agent: UserAgent::new("farrier/1", name), ..settings() };
+    let Stage { bmc, node, power, .. } = Stage::with([], settings("left")).await;
+    let (other, _) = interfaces(settings("right"));
+    power.power_state(&node).await.unwrap();
+    other.power_state(&node).await.unwrap();
+    let inner = bmc.inner();
+    let names: Vec<_> = inner.seen.iter().map(|seen| seen.headers["user-agent"].to_str().unwrap()).collect();
+    for name in ["farrier/1 (left)", "farrier/1 (right)"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    assert!(names.iter().all(|name| name.starts_with("farrier/1 (")), "{names:?}");
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ use crate::state::StateDir;
 use anyhow::Context;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use farrier_conductor::agent::UserAgent;
 use farrier_conductor::model::clock::SystemClock;
 use farrier_conductor::{Drivers, Settings};
 use farrier_engine::store::sqlite::SqliteStore;
@@ -28,6 +29,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+
+/// What requests of a conductor name as their program.
+const PRODUCT: &str = concat!("farrier/", env!("CARGO_PKG_VERSION"));
 
 /// The kernel's file with the name of this host.
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
@@ -97,6 +101,7 @@ impl Serve {
         self.cleaning.apply(&mut settings);
         self.inspection.apply(&mut settings);
         self.agents.apply(&mut settings, &state_dir);
+        settings.agent.user_agent = UserAgent::new(PRODUCT, &settings.conductor_name);
         self.deadlines.apply(&mut settings);
         self.power_sync.apply(&mut settings);
         netboot.apply(&mut settings);
@@ -108,7 +113,8 @@ impl Serve {
             Some(networks) => networks.compose(drivers),
             None => drivers,
         };
-        let drivers = self.hardware.compose(drivers, &agents, &state_dir, netboot.allowed());
+        let user_agent = settings.agent.user_agent.clone();
+        let drivers = self.hardware.compose(drivers, &agents, &state_dir, netboot.allowed(), user_agent);
         let conductor = Conductor::builder(settings, store, drivers).start().await?;
 
         let mut registry = Registry::with_prefix("farrier");

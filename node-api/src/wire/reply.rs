@@ -3,6 +3,7 @@
 use crate::wire::json_patch::PatchError;
 use axum::Json;
 use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 use farrier_conductor::Error as TaskError;
 use farrier_conductor::interfaces::InterfaceError;
@@ -16,6 +17,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt;
+
+/// Seconds after which a client may come again whom nobody has time for now.
+const RETRY_SECONDS: u16 = 2;
 
 /// A refused request.
 #[derive(Debug)]
@@ -79,7 +83,11 @@ impl IntoResponse for Refusal {
             }
             _ => json!({"faultcode": faultcode, "faultstring": text, "debuginfo": null}),
         };
-        (self.status, Json(json!({"error_message": fault.to_string()}))).into_response()
+        let mut response = (self.status, Json(json!({"error_message": fault.to_string()}))).into_response();
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(RETRY_AFTER, RETRY_SECONDS.into());
+        }
+        response
     }
 }
 

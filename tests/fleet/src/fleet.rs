@@ -1,6 +1,6 @@
 //! A fleet: its machines, the listener of their BMCs, and the agents that run in them.
 
-use crate::agent::{self, IdentityError, Keys, Surroundings};
+use crate::agent::{self, AnswerSummary, AnswerTimes, IdentityError, Keys, Surroundings};
 use crate::bmc::{Bmc, Served};
 use crate::file::FleetFile;
 use crate::http;
@@ -41,6 +41,7 @@ pub struct Fleet {
     journal: Arc<Journal>,
     bmcs: Arc<[Arc<Bmc>]>,
     port: u16,
+    answer_times: Arc<AnswerTimes>,
     serving: [JoinHandle<()>; 2],
 }
 
@@ -72,12 +73,13 @@ impl Fleet {
         let port = file.network.bmc_port;
         let listener = listen(file.network.first_address, port).await;
         let (listener, port) = listener.map_err(|source| FleetError::Port { port, source })?;
-        let surroundings = Arc::new(Surroundings { keys, api_url });
+        let answer_times = Arc::<AnswerTimes>::default();
+        let surroundings = Arc::new(Surroundings { keys, api_url, answer_times: Arc::clone(&answer_times) });
         let serving = [
             tokio::spawn(serve(listener, Arc::clone(&bmcs), file.network.first_address)),
             tokio::spawn(run(boots, Arc::clone(&bmcs), surroundings)),
         ];
-        Ok(Self { file, journal, bmcs, port, serving })
+        Ok(Self { file, journal, bmcs, port, answer_times, serving })
     }
 
     /// What it was started with.
@@ -88,6 +90,11 @@ impl Fleet {
     /// What its machines were asked and did.
     pub fn journal(&self) -> &Journal {
         &self.journal
+    }
+
+    /// How long the heartbeats of its agents waited for their answers.
+    pub fn answer_times(&self) -> AnswerSummary {
+        self.answer_times.summary()
     }
 
     /// A machine, where it has so many.

@@ -16,6 +16,7 @@ pub mod journal;
 pub mod life;
 pub mod machine;
 pub mod seed;
+pub mod site;
 
 pub use file::FleetFile;
 pub use fleet::Fleet;

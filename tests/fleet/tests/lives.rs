@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use farrier_fleet::drive::{Ended, Enrolment, NodeApi, Report, drive};
+use farrier_fleet::drive::{Credentials, Drive, Ended, Endpoint, NodeApi, Report};
 use farrier_fleet::fault::Class;
 use farrier_fleet::{Fleet, FleetFile};
 use farrier_tests::conductor::farrier::Farrier;
@@ -56,10 +56,11 @@ fn lead(more: &str) -> (Report, Vec<Ended>) {
     let url = format!("http://127.0.0.1:{}", farrier.api().port());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let api = Arc::new(NodeApi::new(&url, Default::default()).unwrap());
+        let endpoint = Endpoint { url, credentials: Credentials::None };
+        let api = Arc::new(NodeApi::new(vec![endpoint]).unwrap());
         let fleet = Arc::new(Fleet::start(file, None, None).await.unwrap());
         let mut lives = Vec::new();
-        let report = drive(&fleet, &api, &Enrolment::default(), |ended| lives.push(ended.clone())).await;
+        let report = Drive::by(api).run(&fleet, |ended| lives.push(ended.clone())).await;
         println!("{report}{}", if report.unexplained > 0 { farrier.log_tail() } else { String::new() });
         (report, lives)
     })
@@ -90,7 +91,7 @@ fn lives_pass_at_first_or_are_explained_and_nothing_is_done_twice() {
          [faults.dhcp-lost]
          rate = 0.1
          recoverable = true
-         [faults.disk-late]
+         [faults.device-late]
          rate = 0.2
          recoverable = true
          [faults.image-digest]

@@ -6,6 +6,8 @@ mod boot;
 mod commands;
 mod conductors;
 mod dense_image;
+mod first_pass;
+mod fleet;
 mod heartbeat;
 mod iscsi;
 mod load;
@@ -13,6 +15,8 @@ mod netboot;
 mod write;
 
 pub use boot::BootReport;
+pub use first_pass::FirstPassReport;
+pub use fleet::FleetReport;
 pub use iscsi::IscsiReport;
 pub use netboot::NetbootReport;
 pub use write::WriteReport;
@@ -41,6 +45,8 @@ enum Bench {
     Bmcs(bmcs::BmcsArguments),
     Boot(boot::BootArguments),
     Commands(commands::CommandsArguments),
+    FirstPass(first_pass::FirstPassArguments),
+    Fleet(fleet::FleetArguments),
     Heartbeat(heartbeat::HeartbeatArguments),
     Iscsi(iscsi::IscsiArguments),
     Netboot(netboot::NetbootArguments),
@@ -54,6 +60,8 @@ pub fn bench(arguments: &BenchArguments) -> Result<()> {
         Bench::Bmcs(arguments) => bmcs::bench(arguments),
         Bench::Boot(arguments) => boot::bench(arguments),
         Bench::Commands(arguments) => commands::bench(arguments),
+        Bench::FirstPass(arguments) => first_pass::bench(arguments),
+        Bench::Fleet(arguments) => fleet::bench(arguments),
         Bench::Heartbeat(arguments) => heartbeat::bench(arguments),
         Bench::Iscsi(arguments) => iscsi::bench(arguments),
         Bench::Netboot(arguments) => netboot::bench(arguments),

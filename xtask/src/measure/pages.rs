@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::answers::AnswersReport;
-use super::bench::{BootReport, IscsiReport, NetbootReport, WriteReport};
+use super::bench::{BootReport, FirstPassReport, FleetReport, IscsiReport, NetbootReport, WriteReport};
 use super::matrix::MatrixReport;
 use super::power_cut::PowerCutReport;
 use super::strangers::StrangersReport;
@@ -22,6 +22,8 @@ pub fn pages(PagesArguments {}: &PagesArguments) -> Result<()> {
     for redraw in [
         redraw::<AnswersReport>,
         redraw::<BootReport>,
+        redraw::<FirstPassReport>,
+        redraw::<FleetReport>,
         redraw::<IscsiReport>,
         redraw::<NetbootReport>,
         redraw::<WriteReport>,
@@ -71,6 +73,8 @@ mod tests {
         for stale in [
             stale::<AnswersReport>(),
             stale::<BootReport>(),
+            stale::<FirstPassReport>(),
+            stale::<FleetReport>(),
             stale::<IscsiReport>(),
             stale::<NetbootReport>(),
             stale::<WriteReport>(),

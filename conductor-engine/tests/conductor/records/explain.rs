@@ -2,9 +2,12 @@
 
 use crate::stand_ins::agent::Script;
 use crate::stand_ins::stage::Stage;
-use farrier_conductor::model::ProvisionState;
+use farrier_conductor::interfaces::MediumReads;
+use farrier_conductor::model::{PowerState, ProvisionState};
 use farrier_engine::explain::Explanation;
 use farrier_engine::records::Order;
+use serde_json::json;
+use std::time::Duration;
 
 pub async fn explain(stage: &Stage) -> Explanation {
     let url = format!("{}/farrier/v1/nodes/n1/explanation", stage.node_api);
@@ -53,4 +56,42 @@ async fn an_agent_that_does_not_answer_is_told() {
     assert_eq!(told.commands, ["farrier node retry n1"]);
     let unknown = stage.http.get(format!("{}/farrier/v1/nodes/n2/explanation", stage.node_api));
     assert_eq!(unknown.send().await.unwrap().status(), 404);
+}
+
+#[tokio::test]
+async fn f36_power_that_has_failed_is_not_told_as_it_was_recorded() {
+    let stage = Stage::with(Script { silent: true, ..Script::default() }, |settings| {
+        settings.check_interval = Duration::from_secs(3600);
+    })
+    .await;
+    stage.deploy().await;
+    stage.wait_for(ProvisionState::DeployWait).await;
+    assert_eq!(said(&explain(&stage).await, "power"), "power on");
+    stage.machine.go_off();
+    let told = explain(&stage).await;
+    assert_eq!(said(&told, "power"), "power off (it was power on when it was read last)");
+}
+
+#[tokio::test]
+async fn f36_a_machine_that_went_off_is_off_in_its_record() {
+    let stage = Stage::new(Script { silent: true, ..Script::default() }).await;
+    stage.manageable().await;
+    stage.clean(json!([{"interface": "deploy", "step": "erase_devices"}])).await;
+    stage.wait_for(ProvisionState::CleanWait).await;
+    stage.machine.go_off();
+    let node = stage.wait_for(ProvisionState::CleanFailed).await;
+    assert_eq!(node.power_state, Some(PowerState::Off), "{:?}", node.last_error);
+    assert_eq!(said(&explain(&stage).await, "power"), "power off");
+}
+
+#[tokio::test]
+async fn f36_how_much_of_a_medium_was_read_is_evidence() {
+    let reads = MediumReads { requests: 0, bytes: 0 };
+    let stage = Stage::new(Script { silent: true, medium_reads: Some(reads), ..Script::default() }).await;
+    stage.deploy().await;
+    stage.wait_for(ProvisionState::DeployWait).await;
+    assert!(said(&explain(&stage).await, "virtual medium").contains("never read"));
+    stage.change(|script| script.medium_reads = Some(MediumReads { requests: 4, bytes: 9000 }));
+    let told = explain(&stage).await;
+    assert_eq!(said(&told, "virtual medium"), "9 KiB of its virtual medium were read in 4 requests");
 }

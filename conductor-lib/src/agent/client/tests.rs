@@ -96,3 +96,25 @@ async fn e15_no_redirect_is_followed() {
     let asked = tokio::time::timeout(std::time::Duration::from_millis(100), elsewhere.accept()).await;
     assert!(asked.is_err(), "it was asked elsewhere");
 }
+
+#[tokio::test]
+async fn f36_an_agent_is_told_which_conductor_asks() {
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let session = AgentSession { agent_url: Some(url), ..AgentSession::default() };
+    let settings = AgentSettings {
+        user_agent: crate::agent::UserAgent::new("farrier/1", "rack-1"),
+        max_command_attempts: 1,
+        ..AgentSettings::default()
+    };
+    let client = AgentClient::new(&session, &settings).unwrap();
+    let heard = async {
+        let (mut connection, _) = listener.accept().await.unwrap();
+        let mut head = vec![0; 4096];
+        let count = connection.read(&mut head).await.unwrap();
+        String::from_utf8_lossy(&head[..count]).to_lowercase()
+    };
+    let (_, head) = tokio::join!(client.commands(), heard);
+    assert!(head.contains("\r\nuser-agent: farrier/1 (rack-1)\r\n"), "{head}");
+}

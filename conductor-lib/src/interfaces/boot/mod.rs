@@ -2,7 +2,7 @@
 
 mod extension;
 
-pub use extension::{BootExtension, BootFile};
+pub use extension::{BootExtension, BootFile, MediumReads};
 
 use super::base::{Interface, InterfaceError};
 use super::management::ManagementInterface;

@@ -41,7 +41,7 @@ impl Bmcs {
     /// None is known yet.
     pub fn new(settings: RedfishSettings) -> Self {
         let settings = Arc::new(settings);
-        let clients = Clients::new(settings.ca_folders.clone());
+        let clients = Clients::new(&settings);
         Self(Arc::new(Inner { settings, clients, known: Mutex::default() }))
     }
 
@@ -67,7 +67,7 @@ impl Bmcs {
             *used = Instant::now();
             return Ok(Arc::clone(bmc));
         }
-        let http = clients.get(&connection.trust, settings.connect_timeout)?;
+        let http = clients.get(&connection.trust)?;
         let rate_limiter = known.rate_limiter(connection, settings);
         let bmc = Arc::new(Bmc::new(connection, http, rate_limiter, Arc::clone(settings)));
         known.make_room();

@@ -2,12 +2,15 @@
 
 use crate::client::rate_limit::RateLimit;
 use crate::redfish::quirks::Quirks;
+use farrier_conductor::agent::UserAgent;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// How BMCs that speak Redfish are asked.
 #[derive(Debug, Clone)]
 pub struct RedfishSettings {
+    /// The name of the conductor in its requests.
+    pub user_agent: UserAgent,
     /// How often each is asked.
     pub rate_limit: RateLimit,
     /// Longest time to connect.
@@ -52,6 +55,7 @@ const CA_FOLDERS: [&str; 4] =
 impl Default for RedfishSettings {
     fn default() -> Self {
         Self {
+            user_agent: UserAgent::default(),
             rate_limit: RateLimit::default(),
             connect_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(60),

@@ -1,6 +1,7 @@
 //! Whose certificates BMCs may have, and the HTTP clients that take no others.
 
 use super::error::RedfishError;
+use super::settings::RedfishSettings;
 use crate::client::gzip;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
@@ -8,8 +9,8 @@ use reqwest::{Certificate, Client};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 /// Version of the protocol that every request names (DSP0266).
 const ODATA_VERSION: HeaderName = HeaderName::from_static("odata-version");
@@ -40,30 +41,26 @@ impl Trust {
 #[derive(Debug)]
 pub(in crate::redfish) struct Clients {
     known: Mutex<HashMap<Trust, Client>>,
-    folders: Vec<PathBuf>,
+    settings: Arc<RedfishSettings>,
 }
 
 impl Clients {
-    /// Those of authorities whose files are below these folders.
-    pub(in crate::redfish) fn new(folders: Vec<PathBuf>) -> Self {
-        Self { known: Mutex::default(), folders }
+    /// Those of a conductor with these settings.
+    pub(in crate::redfish) fn new(settings: &Arc<RedfishSettings>) -> Self {
+        Self { known: Mutex::default(), settings: Arc::clone(settings) }
     }
 
-    /// The client that takes certificates of this trust, and gives up on a connection after a time.
+    /// The client that takes certificates of this trust.
     ///
     /// # Errors
     ///
     /// [`RedfishError::CaFile`].
-    pub(in crate::redfish) fn get(
-        &self,
-        trust: &Trust,
-        connect_timeout: Duration,
-    ) -> Result<Client, RedfishError> {
+    pub(in crate::redfish) fn get(&self, trust: &Trust) -> Result<Client, RedfishError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = known.get(trust) {
             return Ok(client.clone());
         }
-        let client = client(trust, &self.folders, connect_timeout)?;
+        let client = client(trust, &self.settings)?;
         if known.len() >= MOST {
             known.clear();
         }
@@ -73,7 +70,7 @@ impl Clients {
 }
 
 /// BMCs have room for few connections and are slow to notice that one has ended: each request has its own.
-fn client(trust: &Trust, folders: &[PathBuf], connect_timeout: Duration) -> Result<Client, RedfishError> {
+fn client(trust: &Trust, settings: &RedfishSettings) -> Result<Client, RedfishError> {
     let headers = HeaderMap::from_iter([
         (ACCEPT, HeaderValue::from_static("application/json")),
         (ACCEPT_ENCODING, HeaderValue::from_static(gzip::ACCEPTED)),
@@ -81,15 +78,18 @@ fn client(trust: &Trust, folders: &[PathBuf], connect_timeout: Duration) -> Resu
         (ODATA_VERSION, HeaderValue::from_static("4.0")),
     ]);
     let client = Client::builder()
+        .user_agent(settings.user_agent.as_str())
         .default_headers(headers)
         .redirect(Policy::none())
-        .connect_timeout(connect_timeout)
+        .connect_timeout(settings.connect_timeout)
         .pool_max_idle_per_host(0)
         .http1_only()
         .no_proxy();
     let (client, file) = match trust {
         Trust::Host => (client, PathBuf::new()),
-        Trust::Files(path, _) => (client.tls_certs_only(certificates(path, folders)?), path.clone()),
+        Trust::Files(path, _) => {
+            (client.tls_certs_only(certificates(path, &settings.ca_folders)?), path.clone())
+        }
         Trust::Anybody => (client.tls_danger_accept_invalid_certs(true), PathBuf::new()),
     };
     client.build().map_err(|error| RedfishError::CaFile { file, reason: error.to_string() })

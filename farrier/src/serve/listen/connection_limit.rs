@@ -1,6 +1,7 @@
-//! The connection limit of a listener. When it is reached, a new connection evicts another one, of the client that has
-//! the most: one without a whole request before one with, and the oldest of these. A client that opens many connections
-//! evicts its own alone.
+//! The connection limit of a listener. When it is reached, a new connection turns one away, of the client that has the
+//! most: one without a whole request before one with, and the oldest of these. A client that opens many connections loses
+//! its own alone. A connection that is turned away is told so by its next answer; the number of these has a limit too,
+//! beyond which the oldest is closed without a word.
 
 use crate::network::Client;
 use crate::network::shares::Shares;
@@ -8,7 +9,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use tokio::sync::oneshot;
+use tokio::sync::watch;
+
+/// How many connections may be told that they are turned away, for each that the listener has room for.
+const LEAVING: usize = 4;
 
 /// The open connections of a listener.
 #[derive(Debug, Clone)]
@@ -20,6 +24,8 @@ pub(crate) struct ConnectionLimit {
 #[derive(Debug, Default)]
 struct Table {
     open: BTreeMap<u64, Entry>,
+    /// Those that are turned away and have not left. The receiver of a sender that is dropped is closed.
+    leaving: BTreeMap<u64, watch::Sender<bool>>,
     shares: Shares,
     /// Connections so far.
     count: u64,
@@ -29,8 +35,7 @@ struct Table {
 struct Entry {
     client: Client,
     is_answered: Arc<AtomicBool>,
-    /// Dropped to close the connection.
-    _close: oneshot::Sender<()>,
+    turned_away: watch::Sender<bool>,
 }
 
 /// The slot of one connection; free again when dropped.
@@ -38,10 +43,12 @@ struct Entry {
 pub(crate) struct ConnectionSlot {
     limit: ConnectionLimit,
     number: u64,
+    /// Whether a connection was turned away for this one, or this one is.
+    pub(crate) is_full: bool,
     /// Whether a whole request of this connection is being answered.
     pub(crate) is_answered: Arc<AtomicBool>,
-    /// Ends when the connection is evicted.
-    pub(crate) evicted: oneshot::Receiver<()>,
+    /// Whether the connection is turned away; without a sender it is to be closed at once.
+    pub(crate) turned_away: watch::Receiver<bool>,
 }
 
 impl ConnectionLimit {
@@ -50,22 +57,24 @@ impl ConnectionLimit {
         Self { table: Arc::default(), capacity: capacity.max(1) }
     }
 
-    /// A slot for a connection from an address.
+    /// A slot for a connection from an address. The new connection may be the one that is turned away.
     pub(crate) fn admit(&self, peer: IpAddr) -> ConnectionSlot {
         let mut table = self.table();
-        while table.open.len() >= self.capacity {
-            let Some(victim) = table.victim() else { break };
-            table.close(victim);
-            tracing::debug!("a connection is closed to make room for another");
-        }
         table.count += 1;
         let number = table.count;
-        let (close, evicted) = oneshot::channel();
+        let (sender, turned_away) = watch::channel(false);
         let is_answered = Arc::new(AtomicBool::new(false));
         let client = Client::of(peer);
         table.shares.add(client, 1);
-        table.open.insert(number, Entry { client, is_answered: Arc::clone(&is_answered), _close: close });
-        ConnectionSlot { limit: self.clone(), number, is_answered, evicted }
+        let entry = Entry { client, is_answered: Arc::clone(&is_answered), turned_away: sender };
+        table.open.insert(number, entry);
+        let is_full = table.open.len() > self.capacity;
+        while table.open.len() > self.capacity {
+            let Some(victim) = table.victim() else { break };
+            table.turn_away(victim, self.capacity * LEAVING);
+            tracing::debug!("a connection is turned away to make room for another");
+        }
+        ConnectionSlot { limit: self.clone(), number, is_full, is_answered, turned_away }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -74,7 +83,7 @@ impl ConnectionLimit {
 }
 
 impl Table {
-    /// The connection to evict next.
+    /// The connection to turn away next.
     fn victim(&self) -> Option<u64> {
         let rank = |number: &u64, entry: &Entry| {
             let is_answered = entry.is_answered.load(Ordering::Relaxed);
@@ -84,17 +93,29 @@ impl Table {
         victim.map(|(number, _)| *number)
     }
 
-    /// Closes a connection, unless it has ended.
-    fn close(&mut self, number: u64) {
-        if let Some(entry) = self.open.remove(&number) {
-            self.shares.remove(entry.client, 1);
+    /// Turns a connection away. Of more than `most` that do not leave, the oldest is closed.
+    fn turn_away(&mut self, number: u64, most: usize) {
+        let Some(entry) = self.take(number) else { return };
+        entry.turned_away.send_replace(true);
+        self.leaving.insert(number, entry.turned_away);
+        if self.leaving.len() > most {
+            self.leaving.pop_first();
         }
+    }
+
+    /// Takes a connection out, unless it has ended.
+    fn take(&mut self, number: u64) -> Option<Entry> {
+        let entry = self.open.remove(&number)?;
+        self.shares.remove(entry.client, 1);
+        Some(entry)
     }
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.limit.table().close(self.number);
+        let mut table = self.limit.table();
+        table.take(self.number);
+        table.leaving.remove(&self.number);
     }
 }
 
@@ -107,7 +128,7 @@ mod tests {
     }
 
     fn is_gone(slot: &mut ConnectionSlot) -> bool {
-        slot.evicted.try_recv() == Err(oneshot::error::TryRecvError::Closed)
+        *slot.turned_away.borrow()
     }
 
     #[test]
@@ -152,5 +173,25 @@ mod tests {
         fourth.is_answered.store(true, Ordering::Relaxed);
         let _fifth = admit(&limit, "192.0.2.9");
         assert!(is_gone(&mut busy) && !is_gone(&mut fourth), "a crowd of requests keeps nobody out");
+    }
+
+    #[test]
+    fn f36_a_client_whose_requests_are_all_being_answered_loses_none_to_its_next_connection() {
+        let limit = ConnectionLimit::new(2);
+        let mut busy = [(); 2].map(|()| admit(&limit, "192.0.2.1"));
+        busy.iter().for_each(|slot| slot.is_answered.store(true, Ordering::Relaxed));
+        let mut newcomer = admit(&limit, "192.0.2.1");
+        assert!(is_gone(&mut newcomer) && !busy.iter_mut().any(is_gone));
+    }
+
+    #[test]
+    fn f36_those_that_are_turned_away_and_do_not_leave_have_a_limit() {
+        let limit = ConnectionLimit::new(2);
+        let slots: Vec<_> = (0..30).map(|_| admit(&limit, "192.0.2.1")).collect();
+        let closed = slots.iter().filter(|slot| slot.turned_away.has_changed().is_err()).count();
+        assert_eq!(closed, 30 - 2 - 2 * LEAVING);
+        drop(slots);
+        let table = limit.table();
+        assert!(table.open.is_empty() && table.leaving.is_empty());
     }
 }

@@ -9,6 +9,8 @@ use crate::serve::listen::returned_stream::ReturnedStream;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
+use axum::http::HeaderValue;
+use axum::http::header::CONNECTION;
 use axum::response::IntoResponse;
 use farrier_node_api::authorization::Denial;
 use hyper::body::{Body as _, Incoming};
@@ -29,7 +31,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, yield_now};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -42,6 +44,10 @@ const API: &str = "/v1";
 
 /// Reason of the refusal where there is no memory for a body, or another client got it.
 const NO_MEMORY: &str = "there is no memory for the body of this request now; send it again later";
+
+/// Reason of the refusal of a client that has too many connections.
+const NO_PLACE: &str =
+    "this client has too many connections to this listener; use fewer, and send the request again later";
 
 /// Pause after a connection that could not be accepted.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -80,12 +86,13 @@ pub(crate) async fn serve(
             Ok((stream, peer)) => {
                 // Answers are not held back for more; a socket that refuses this works as well.
                 stream.set_nodelay(true).ok();
-                attended.spawn(host.clone().attend(
-                    stream,
-                    peer,
-                    connections.admit(peer.ip()),
-                    graceful.watcher(),
-                ));
+                let slot = connections.admit(peer.ip());
+                let is_full = slot.is_full;
+                attended.spawn(host.clone().attend(stream, peer, slot, graceful.watcher()));
+                if is_full {
+                    // Those that are turned away are told so before more come.
+                    yield_now().await;
+                }
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection cannot be accepted");
@@ -113,6 +120,37 @@ async fn part(mut stream: TcpStream, patience: Duration) {
     }
 }
 
+/// Waits until a connection that is turned away is to be closed: at once where it is between two requests, which clients
+/// repeat, or where too many are turned away; else after a time for its request and the answer.
+async fn lost(turned_away: &mut watch::Receiver<bool>, is_idle: &AtomicBool) {
+    if turned_away.wait_for(|away| *away).await.is_err() || is_idle.load(Ordering::Relaxed) {
+        return;
+    }
+    let closed = async { while turned_away.changed().await.is_ok() {} };
+    timeout(LEAVE, closed).await.ok();
+}
+
+/// The place of a connection among those of its listener.
+#[derive(Clone)]
+struct Place {
+    /// Whether a whole request of it is being answered.
+    is_answered: Arc<AtomicBool>,
+    /// Whether it is between two requests.
+    is_idle: Arc<AtomicBool>,
+    /// Whether it is turned away.
+    turned_away: watch::Receiver<bool>,
+}
+
+impl Place {
+    /// Waits until it is turned away while no whole request is being answered. What is being answered goes on.
+    async fn is_lost_before_the_answer(&mut self) {
+        let is_told = self.turned_away.wait_for(|away| *away).await.is_ok();
+        if !is_told || self.is_answered.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
 /// What serves a connection.
 #[derive(Clone)]
 struct Host {
@@ -124,13 +162,18 @@ struct Host {
 }
 
 impl Host {
-    /// Serves one connection, until it ends or is evicted.
+    /// Serves one connection, until it ends or has no place any more.
     async fn attend(self, stream: TcpStream, peer: SocketAddr, mut slot: ConnectionSlot, watcher: Watcher) {
-        let is_answered = Arc::clone(&slot.is_answered);
+        let place = Place {
+            is_answered: Arc::clone(&slot.is_answered),
+            is_idle: Arc::default(),
+            turned_away: slot.turned_away.clone(),
+        };
+        let is_idle = Arc::clone(&place.is_idle);
         let served = async {
             let Some(tls) = self.tls.clone() else {
                 let (stream, back) = ReturnedStream::new(stream);
-                self.converse(stream, peer, is_answered, watcher).await;
+                self.converse(stream, peer, place, watcher).await;
                 if let Ok(stream) = back.await {
                     part(stream, self.limits.patience.min(LEAVE)).await;
                 }
@@ -138,11 +181,11 @@ impl Host {
             };
             let greeted = timeout(self.limits.patience, greet(stream, tls)).await;
             if let Ok(Ok(Some(stream))) = greeted {
-                self.converse(stream, peer, is_answered, watcher).await;
+                self.converse(stream, peer, place, watcher).await;
             }
         };
         tokio::select! {
-            _ = &mut slot.evicted => {}
+            () = lost(&mut slot.turned_away, &is_idle) => {}
             () = served => {}
         }
     }
@@ -152,10 +195,10 @@ impl Host {
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         peer: SocketAddr,
-        is_answered: Arc<AtomicBool>,
+        place: Place,
         watcher: Watcher,
     ) {
-        let service = service_fn(|request| self.answer(request, peer, Arc::clone(&is_answered)));
+        let service = service_fn(|request| self.answer_in_turn(request, peer, place.clone()));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             // Boot loaders compare the names of headers letter by letter, as GRUB 2.06 does.
@@ -166,6 +209,29 @@ impl Host {
             .serve_connection(TokioIo::new(stream), service);
         // What is wrong with a connection is its client's business.
         watcher.watch(connection).await.ok();
+    }
+
+    /// Answers a request, or tells a client with too many connections to come again.
+    async fn answer_in_turn(
+        &self,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+        mut place: Place,
+    ) -> Result<Response<Body>, Infallible> {
+        place.is_idle.store(false, Ordering::Relaxed);
+        let is_answered = Arc::clone(&place.is_answered);
+        let mut response = tokio::select! {
+            biased;
+            () = place.is_lost_before_the_answer() => Ok(unavailable(NO_PLACE)),
+            response = self.answer(request, peer, is_answered) => response,
+        };
+        if *place.turned_away.borrow()
+            && let Ok(response) = &mut response
+        {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        place.is_idle.store(true, Ordering::Relaxed);
+        response
     }
 
     async fn answer(

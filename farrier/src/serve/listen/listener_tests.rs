@@ -44,6 +44,7 @@ impl Stage {
         let tls = with_tls.then(|| renewal::certificate(files).unwrap().0);
         let router = Router::new()
             .route("/", get(async |ConnectInfo(peer): ConnectInfo<SocketAddr>| peer.ip().to_string()))
+            .route("/slow", get(async || sleep(Duration::from_millis(200)).await))
             .route("/length", post(async |body: Bytes| body.len().to_string()))
             .layer(axum::extract::DefaultBodyLimit::disable());
         let (serving, mut stopped) = watch::channel(());
@@ -172,6 +173,27 @@ async fn a_crowd_that_says_nothing_keeps_nobody_out() {
             crowd.push(stage.connect().await);
         }
         assert_eq!(stage.get().await, "127.0.0.1");
+    }
+}
+
+/// One address may have many clients behind it: who has no place is told when to come again, and is not cut off.
+#[tokio::test]
+async fn f36_more_connections_of_one_address_than_there_is_room_for_are_answered() {
+    let patient = Limits { patience: PATIENCE, ..LIMITS };
+    for with_tls in [true, false] {
+        let stage = Stage::new(patient, with_tls).await;
+        let url = format!("{}://{}/slow", stage.scheme, stage.address);
+        let asked = (0..4 * LIMITS.connections).map(|_| stage.http.get(&url).send());
+        let asked: Vec<_> = asked.map(tokio::spawn).collect();
+        let mut counts = [0, 0];
+        for reply in asked {
+            let reply = reply.await.unwrap().unwrap();
+            let is_refused = reply.status() == 503;
+            assert!(is_refused || reply.status() == 200, "{}", reply.status());
+            assert_eq!(reply.headers().contains_key("retry-after"), is_refused);
+            counts[usize::from(is_refused)] += 1;
+        }
+        assert!(counts.iter().all(|count| *count > 0), "{counts:?}, TLS: {with_tls}");
     }
 }
 

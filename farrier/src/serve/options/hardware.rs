@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use farrier_conductor::Drivers;
+use farrier_conductor::agent::UserAgent;
 use farrier_drivers::fake::with_fake_hardware;
 use farrier_drivers::ilo::with_ilo;
 use farrier_drivers::ipmitool::{IpmiSettings, with_ipmitool};
@@ -74,10 +75,11 @@ impl Hardware {
         agents: &Arc<AgentLiveness>,
         state_dir: &Path,
         allowed: &AllowedFolders,
+        user_agent: UserAgent,
     ) -> Drivers {
         let qemu =
             QemuSettings { allowed: allowed.clone(), unsafe_driver_info: self.qemu_unsafe_driver_info };
-        let mut settings = RedfishSettings::default();
+        let mut settings = RedfishSettings { user_agent, ..RedfishSettings::default() };
         settings.ca_folders.extend(allowed.folders().iter().cloned());
         let ipmi = IpmiSettings {
             runtime: Some(runtime_dir(state_dir).join("ipmitool")),

@@ -2,6 +2,7 @@
 //!
 //! Pauses before a conductor is asked again are those of the real world: it has a clock of its own.
 
+use super::answer_times::AnswerTimes;
 use super::inventory;
 use super::medium::Parameters;
 use crate::journal::Side;
@@ -10,7 +11,8 @@ use farrier_protocol::heartbeat::{ApiVersion, Heartbeat, VERSION_HEADER};
 use farrier_protocol::lookup::{LookupReply, MASKED, MIN_TOKEN_LENGTH};
 use reqwest::{Client, StatusCode};
 use std::net::IpAddr;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Longest time for a request (contract, 2.1).
 const LIMIT: Duration = Duration::from_secs(30);
@@ -26,6 +28,7 @@ const POST_PAUSES: [u64; 4] = [5, 5, 6, 12];
 pub struct Conductor {
     client: Client,
     api_url: Option<String>,
+    answer_times: Arc<AnswerTimes>,
 }
 
 /// What a lookup has found.
@@ -45,7 +48,11 @@ impl Conductor {
     /// # Errors
     ///
     /// No client can be made.
-    pub fn new(parameters: &Parameters, machine: &Machine) -> Result<Self, reqwest::Error> {
+    pub fn new(
+        parameters: &Parameters,
+        machine: &Machine,
+        answer_times: &Arc<AnswerTimes>,
+    ) -> Result<Self, reqwest::Error> {
         let client = Client::builder()
             .local_address(IpAddr::V4(machine.identity.address))
             .tls_danger_accept_invalid_certs(true)
@@ -53,7 +60,7 @@ impl Conductor {
             .pool_max_idle_per_host(1)
             .timeout(LIMIT)
             .build()?;
-        Ok(Self { client, api_url: parameters.api_url.clone() })
+        Ok(Self { client, api_url: parameters.api_url.clone(), answer_times: Arc::clone(answer_times) })
     }
 
     /// Posts the inventory of a machine until it is taken or refused.
@@ -108,7 +115,12 @@ impl Conductor {
         let Some(api_url) = self.api_url.as_deref() else { return false };
         let asked = self.client.post(format!("{api_url}/v1/heartbeat/{node}"));
         let asked = asked.header(VERSION_HEADER, ApiVersion::AGENT_VERIFY_CA.to_string()).json(heartbeat);
-        match asked.send().await {
+        let start = Instant::now();
+        let answer = asked.send().await;
+        if answer.is_ok() {
+            self.answer_times.note(start.elapsed());
+        }
+        match answer {
             Ok(reply) if reply.status() == StatusCode::ACCEPTED => true,
             Ok(reply) => {
                 tracing::warn!("heartbeat of {node}: {}", reply.status());

@@ -1,6 +1,7 @@
 //! Agents that speak the contract of the Ironic Python Agent, as Farrier's does, in machines that have no memory and no
 //! disks: what takes time is waited for, and what would be written is noted.
 
+mod answer_times;
 mod commands;
 mod conductor;
 mod erasing;
@@ -11,9 +12,10 @@ mod medium;
 mod process;
 mod steps;
 
+pub use answer_times::{AnswerSummary, AnswerTimes};
 pub use identity::{Identity, IdentityError, Keys};
 
-use crate::fault::Class;
+use crate::fault::{Class, Kind};
 use crate::file::Phase;
 use crate::journal::Side;
 use crate::machine::{Boot, BootSource, Machine};
@@ -34,6 +36,8 @@ pub struct Surroundings {
     pub keys: Keys,
     /// URL of the conductor for agents that were booted from the network.
     pub api_url: Option<String>,
+    /// How long heartbeats wait for their answers.
+    pub answer_times: Arc<AnswerTimes>,
 }
 
 /// A boot of the ramdisk: from its start until the machine goes off.
@@ -59,7 +63,8 @@ async fn run(
         _ => Ok(Parameters::of_network(surroundings.api_url.clone())),
     };
     tokio::time::sleep(machine.length(Phase::Boot)).await;
-    if let Some(fault) = machine.strike(Class::DhcpLost) {
+    let no_address = [machine.strike(Class::DhcpLost), machine.strike_as(Class::DeviceLate, Kind::Card)];
+    for fault in no_address.into_iter().flatten() {
         match fault.recoverable {
             true => tokio::time::sleep(machine.file().shortened(fault.lasts)).await,
             false => future::pending().await,
@@ -84,7 +89,7 @@ async fn start(
         Ok(identity) => Arc::new(identity),
         Err(error) => return machine.note(Side::Machine, None, "make a certificate", error.to_string()),
     };
-    let conductor = match Conductor::new(&parameters, machine) {
+    let conductor = match Conductor::new(&parameters, machine, &surroundings.answer_times) {
         Ok(conductor) => conductor,
         Err(error) => return machine.note(Side::Machine, None, "make a client", error.to_string()),
     };

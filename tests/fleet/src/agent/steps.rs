@@ -4,7 +4,7 @@ use super::commands::{Agent, Outcome};
 use super::erasing;
 use super::inventory;
 use super::process::Order;
-use crate::fault::{Class, Fault};
+use crate::fault::{Class, Fault, Kind};
 use crate::file::Phase;
 use crate::machine::Disk;
 use farrier_protocol::error::{CommandError, ErrorKind};
@@ -134,7 +134,7 @@ async fn take_slow_image(agent: &Agent, fault: Fault, url: &str) -> Result<(), C
 
 /// Waits for a disk that is late.
 async fn need_disk(agent: &Agent) -> Result<(), CommandError> {
-    let Some(fault) = agent.machine.strike(Class::DiskLate) else { return Ok(()) };
+    let Some(fault) = agent.machine.strike_as(Class::DeviceLate, Kind::Disk) else { return Ok(()) };
     tokio::time::sleep(agent.machine.file().shortened(fault.lasts)).await;
     match fault.recoverable {
         true => Ok(()),

@@ -3,6 +3,7 @@
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::Value;
 use std::error::Error;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
@@ -10,7 +11,7 @@ use tokio::time::{Instant, sleep};
 /// The version of the API: no part of a life needs a later one.
 const VERSION: &str = "1.89";
 /// Longest time for a request.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(30);
 /// For how long a connection is kept that nobody uses: shorter than servers keep it.
 const IDLE_LIMIT: Duration = Duration::from_secs(5);
 /// For how long a node that is locked, or a conductor that is busy, or does not answer, is asked again.
@@ -34,12 +35,22 @@ pub enum Credentials {
     Basic(String, String),
 }
 
-/// The node API of a conductor.
+/// Where a node API is, and who asks there.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    /// Its URL.
+    pub url: String,
+    /// Who asks.
+    pub credentials: Credentials,
+}
+
+/// The node API of the conductors of a site: where one is not reached, the next one is asked.
 #[derive(Debug)]
 pub struct NodeApi {
     client: Client,
-    url: String,
-    credentials: Credentials,
+    endpoints: Vec<Endpoint>,
+    /// How often another one was taken.
+    turn: AtomicUsize,
     /// Turns of requests: conductors take so many connections of one client, and no more.
     turns: Semaphore,
 }
@@ -50,6 +61,9 @@ pub enum ApiError {
     /// No client can be made.
     #[error("no client can be made: {0}; see whether this build has TLS")]
     Client(#[source] reqwest::Error),
+    /// There is nobody to ask.
+    #[error("no conductor is named; give a URL or a site file")]
+    NoEndpoint,
     /// The conductor is not reached.
     #[error("{request}: {}; see whether the conductor is at this URL", chain(source))]
     Unreachable {
@@ -72,12 +86,15 @@ pub enum ApiError {
 }
 
 impl NodeApi {
-    /// The API below a URL, whose certificate is not verified.
+    /// The API below URLs, whose certificates are not verified.
     ///
     /// # Errors
     ///
-    /// [`ApiError::Client`].
-    pub fn new(url: &str, credentials: Credentials) -> Result<Self, ApiError> {
+    /// [`ApiError::Client`], [`ApiError::NoEndpoint`].
+    pub fn new(endpoints: Vec<Endpoint>) -> Result<Self, ApiError> {
+        if endpoints.is_empty() {
+            return Err(ApiError::NoEndpoint);
+        }
         // It fails where one was chosen before, which is as good.
         rustls::crypto::ring::default_provider().install_default().ok();
         let client = Client::builder()
@@ -87,12 +104,7 @@ impl NodeApi {
             .pool_idle_timeout(IDLE_LIMIT)
             .build();
         let client = client.map_err(ApiError::Client)?;
-        Ok(Self {
-            client,
-            url: url.trim_end_matches('/').to_owned(),
-            credentials,
-            turns: Semaphore::new(MOST_REQUESTS),
-        })
+        Ok(Self { client, endpoints, turn: AtomicUsize::new(0), turns: Semaphore::new(MOST_REQUESTS) })
     }
 
     /// Asks, and asks again while a node is locked or no worker is free. Gives null where the answer has no JSON.
@@ -109,9 +121,9 @@ impl NodeApi {
                 {
                     sleep(LOCKED_PAUSE).await;
                 }
-                // A conductor that closes a connection, or starts again, is asked again what changes nothing.
+                // A conductor that closes a connection, or starts again, is asked again what may come twice.
                 Err(ApiError::Unreachable { .. })
-                    if method == Method::GET && start.elapsed() < LOCKED_LIMIT =>
+                    if is_repeatable(&method, path) && start.elapsed() < LOCKED_LIMIT =>
                 {
                     sleep(LOCKED_PAUSE).await;
                 }
@@ -134,7 +146,8 @@ impl NodeApi {
         let request = format!("{method} {path}");
         // It is never closed.
         let _turn = self.turns.acquire().await.ok();
-        let asked = self.request(method, path, body).send().await;
+        let turn = self.turn.load(Ordering::Relaxed);
+        let asked = self.request(turn, method, path, body).send().await;
         let read = async |reply: reqwest::Response| Ok((reply.status(), reply.text().await?));
         let answer = match asked {
             Ok(reply) => read(reply).await,
@@ -142,7 +155,11 @@ impl NodeApi {
         };
         let (status, text) = match answer {
             Ok(answer) => answer,
-            Err(source) => return Err(ApiError::Unreachable { request, source }),
+            Err(source) => {
+                // Of all that are asked at this time, one takes the next conductor.
+                self.turn.compare_exchange(turn, turn + 1, Ordering::Relaxed, Ordering::Relaxed).ok();
+                return Err(ApiError::Unreachable { request, source });
+            }
         };
         match status.is_success() {
             true => Ok(serde_json::from_str(&text).unwrap_or_default()),
@@ -153,10 +170,11 @@ impl NodeApi {
         }
     }
 
-    fn request(&self, method: Method, path: &str, body: Option<&Value>) -> RequestBuilder {
-        let request = self.client.request(method, format!("{}{path}", self.url));
+    fn request(&self, turn: usize, method: Method, path: &str, body: Option<&Value>) -> RequestBuilder {
+        let Endpoint { url, credentials } = &self.endpoints[turn % self.endpoints.len()];
+        let request = self.client.request(method, format!("{}{path}", url.trim_end_matches('/')));
         let request = request.header("X-OpenStack-Ironic-API-Version", VERSION);
-        let request = match &self.credentials {
+        let request = match credentials {
             Credentials::None => request,
             Credentials::Token(token) => request.header("X-Auth-Token", token),
             Credentials::Basic(user, password) => request.basic_auth(user, Some(password)),
@@ -176,6 +194,11 @@ fn chain(error: &reqwest::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+/// Whether a request may come twice: what it asks for is so then, and nothing else.
+fn is_repeatable(method: &Method, path: &str) -> bool {
+    matches!(*method, Method::GET | Method::PATCH | Method::DELETE) || path.ends_with("/maintenance")
 }
 
 /// Whether a refusal means: later.

@@ -3,17 +3,19 @@
 use super::client::{ApiError, NodeApi};
 use super::{Enrolment, named, words};
 use crate::bmc::{IMAGE_SHA256, Served};
-use crate::fault::{Fault, plan};
+use crate::fault::{Class, Fault, plan};
 use crate::file::LOGIN;
 use crate::fleet::Fleet;
 use crate::journal::{Overlap, Twice, done_twice, overlaps};
 use crate::life::Operation;
 use crate::machine::Machine;
-use reqwest::Method;
-use serde::Serialize;
+use crate::site::Site;
+use reqwest::{Method, StatusCode};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Barrier;
 use tokio::time::{Instant, sleep};
 
 /// Pause between two readings of a node.
@@ -21,8 +23,15 @@ const POLL: Duration = Duration::from_millis(500);
 /// How long a conductor may take to clean up after a failure before it is asked what that was.
 const UNLOCK_LIMIT: Duration = Duration::from_secs(90);
 
+/// How long after an order a conductor is struck at most: while the order is carried out.
+const STRIKE_LIMIT: Duration = Duration::from_secs(6);
+/// How long a conductor that was struck is waited for before what it may have taken is sent again.
+const LOST_LIMIT: Duration = Duration::from_secs(120);
+/// Pause before it is sent again.
+const LOST_PAUSE: Duration = Duration::from_secs(2);
+
 /// Why a life did not reach its goal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// The operation; nothing where the node could not be enrolled.
     pub operation: Option<Operation>,
@@ -33,7 +42,7 @@ pub struct Failure {
 }
 
 /// A life that has ended.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Ended {
     /// Its number.
     pub life: u64,
@@ -56,6 +65,9 @@ pub(super) struct LifeDriver {
     fleet: Arc<Fleet>,
     api: Arc<NodeApi>,
     enrolment: Enrolment,
+    site: Option<Arc<Site>>,
+    /// Where lives wait for each other.
+    together: Option<Arc<Barrier>>,
 }
 
 /// What has gone wrong with an operation.
@@ -73,8 +85,14 @@ impl From<ApiError> for Wrong {
 }
 
 impl LifeDriver {
-    pub(super) fn new(fleet: Arc<Fleet>, api: Arc<NodeApi>, enrolment: Enrolment) -> Self {
-        Self { fleet, api, enrolment }
+    pub(super) fn new(
+        fleet: Arc<Fleet>,
+        api: Arc<NodeApi>,
+        enrolment: Enrolment,
+        site: Option<Arc<Site>>,
+        together: Option<Arc<Barrier>>,
+    ) -> Self {
+        Self { fleet, api, enrolment, site, together }
     }
 
     /// Leads the life with a number on a machine.
@@ -92,7 +110,7 @@ impl LifeDriver {
         let Some(machine) = self.fleet.machine(number).cloned() else { return ended };
         let file = self.fleet.file();
         machine.begin_life(life, plan(file.seed, &file.rates(), life));
-        let name = format!("{}-life-{life}", machine.identity.serial());
+        let name = name(&machine, life);
         ended.failure = self.lead(&machine, &name).await;
         self.remove(&name).await;
         ended.faults = machine.end_life();
@@ -107,16 +125,40 @@ impl LifeDriver {
     }
 
     async fn lead(&self, machine: &Machine, name: &str) -> Option<Failure> {
-        if let Err(wrong) = self.enrol(machine, name).await {
-            return Some(self.failure(name, None, wrong).await);
-        }
-        for operation in Operation::ALL {
+        let mut failure = match self.enrol(machine, name).await {
+            Ok(()) => None,
+            Err(wrong) => Some(self.failure(name, None, wrong).await),
+        };
+        for operation in self.fleet.file().lives.operations.iter().copied() {
+            // One that has failed is waited for as well.
+            if let Some(together) = &self.together {
+                together.wait().await;
+            }
+            if failure.is_some() {
+                continue;
+            }
             machine.begin(operation);
-            if let Err(wrong) = self.carry_out(name, operation).await {
-                return Some(self.failure(name, Some(operation), wrong).await);
+            let (carried_out, ()) = tokio::join!(self.carry_out(name, operation), self.strike_site(machine));
+            if let Err(wrong) = carried_out {
+                failure = Some(self.failure(name, Some(operation), wrong).await);
             }
         }
-        None
+        failure
+    }
+
+    /// Strikes a conductor where the operation has such a fault.
+    async fn strike_site(&self, machine: &Machine) {
+        let (Some(site), Some(fault)) = (&self.site, machine.armed(Class::Conductor)) else { return };
+        let seed = self.fleet.file().seed;
+        let draw = |what: &str| seed.draw(what, machine.life().unwrap_or_default());
+        sleep(STRIKE_LIMIT.mul_f64(draw("strike after").fraction())).await;
+        if machine.strike_as(Class::Conductor, fault.kind).is_none() {
+            return;
+        }
+        let which = (draw("strike whom").fraction() * f64::from(u16::MAX)) as u64;
+        if let Err(error) = site.strike(which, fault.kind, fault.lasts).await {
+            tracing::error!("{error}");
+        }
     }
 
     async fn enrol(&self, machine: &Machine, name: &str) -> Result<(), Wrong> {
@@ -133,9 +175,10 @@ impl LifeDriver {
             "inspect_interface": "agent", "deploy_interface": "direct", "driver_info": info,
             "properties": {"cpu_arch": "x86_64", "capabilities": "boot_mode:uefi"},
         });
-        let node = self.api.ask(Method::POST, "/v1/nodes", Some(&node)).await?;
-        let port = json!({"node_uuid": node["uuid"], "address": machine.identity.mac()});
-        self.api.ask(Method::POST, "/v1/ports", Some(&port)).await?;
+        let node = self.create("/v1/nodes", &node, &format!("/v1/nodes/{name}")).await?;
+        let mac = machine.identity.mac();
+        let port = json!({"node_uuid": node["uuid"], "address": mac});
+        self.create("/v1/ports", &port, &format!("/v1/ports/{mac}")).await?;
         self.order(name, &json!({"target": "manage"})).await?;
         self.reach(name, "manageable").await
     }
@@ -171,9 +214,40 @@ impl LifeDriver {
         self.api.ask(Method::PATCH, &path, Some(&patch.as_slice().into())).await.map(drop)
     }
 
+    /// Creates something. Whether a conductor that was lost has created it is told by what is found.
+    async fn create(&self, path: &str, body: &Value, found: &str) -> Result<Value, ApiError> {
+        let start = Instant::now();
+        loop {
+            match self.api.ask(Method::POST, path, Some(body)).await {
+                Err(ApiError::Unreachable { .. }) if start.elapsed() < LOST_LIMIT => {
+                    sleep(LOST_PAUSE).await;
+                    if let Ok(found) = self.api.ask(Method::GET, found, None).await {
+                        return Ok(found);
+                    }
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Gives an order. Whether a conductor that was lost has taken it is told by the node.
     async fn order(&self, name: &str, order: &Value) -> Result<(), ApiError> {
         let path = format!("/v1/nodes/{name}/states/provision");
-        self.api.ask(Method::PUT, &path, Some(order)).await.map(drop)
+        let look =
+            format!("/v1/nodes/{name}?fields=provision_state,target_provision_state,provision_updated_at");
+        let before = self.api.ask(Method::GET, &look, None).await?;
+        let (start, mut was_lost) = (Instant::now(), false);
+        loop {
+            match self.api.ask(Method::PUT, &path, Some(order)).await {
+                Err(ApiError::Unreachable { .. }) if start.elapsed() < LOST_LIMIT => was_lost = true,
+                Err(ApiError::Refused { .. }) if was_lost && start.elapsed() < LOST_LIMIT => {}
+                answer => return answer.map(drop),
+            }
+            sleep(LOST_PAUSE).await;
+            if self.api.ask(Method::GET, &look, None).await? != before {
+                return Ok(());
+            }
+        }
     }
 
     /// Waits until a node has reached its goal.
@@ -207,7 +281,7 @@ impl LifeDriver {
         };
         self.wait_until_unlocked(name).await;
         let path = format!("/farrier/v1/nodes/{name}/explanation");
-        let explained = self.api.ask_once(Method::GET, &path, None).await;
+        let explained = self.api.ask(Method::GET, &path, None).await;
         let explained = explained.map(|explanation| words::of(&explanation)).unwrap_or_default();
         let said = format!("{said}\n{explained}").trim_end().to_owned();
         Failure { operation, said, is_explained: false }
@@ -224,6 +298,15 @@ impl LifeDriver {
         }
     }
 
+    /// Removes what an earlier run that was killed has left of a life.
+    pub(super) async fn remove_left(&self, life: u64, number: u32) {
+        let Some(machine) = self.fleet.machine(number) else { return };
+        let name = name(machine, life);
+        if self.api.ask(Method::GET, &format!("/v1/nodes/{name}"), None).await.is_ok() {
+            self.remove(&name).await;
+        }
+    }
+
     /// Removes a node, whatever it is in.
     async fn remove(&self, name: &str) {
         let path = format!("/v1/nodes/{name}");
@@ -233,8 +316,15 @@ impl LifeDriver {
             Ok(_) => self.api.ask(Method::DELETE, &path, None).await,
             Err(error) => Err(error),
         };
-        if let Err(error) = removed {
-            tracing::warn!("a node stays behind: {error}");
+        match removed {
+            // The answer to an earlier request was lost.
+            Err(ApiError::Refused { status: StatusCode::NOT_FOUND, .. }) | Ok(_) => {}
+            Err(error) => tracing::warn!("a node stays behind: {error}"),
         }
     }
+}
+
+/// The name of the node of a life.
+fn name(machine: &Machine, life: u64) -> String {
+    format!("{}-life-{life}", machine.identity.serial())
 }

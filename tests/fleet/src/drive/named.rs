@@ -11,8 +11,9 @@ const NAMES: &[(Class, Kind, &[&str])] = &[
     (Class::Bmc, Kind::ForgetsMedium, &["to change the medium"]),
     (Class::Bmc, Kind::ForgetsBootDevice, &["was told to start", "was told to boot", "boot device"]),
     (Class::Bmc, Kind::SessionLost, &["401", "password", "session", "credentials"]),
-    (Class::DiskLate, Kind::Usual, &["disk has appeared", "no disk"]),
-    (Class::DhcpLost, Kind::Usual, &["no agent called", "never called", "did not call", "not heard", "dhcp"]),
+    (Class::DeviceLate, Kind::Disk, &["disk has appeared", "no disk"]),
+    (Class::DeviceLate, Kind::Card, NO_ADDRESS),
+    (Class::DhcpLost, Kind::Usual, NO_ADDRESS),
     (Class::ImageServer, Kind::Usual, &["download", "image server"]),
     (Class::ImageDigest, Kind::Usual, &["digest", "checksum"]),
     (Class::AgentCrash, Kind::Usual, &["agent process ended", "agent ended", "started again"]),
@@ -22,7 +23,19 @@ const NAMES: &[(Class, Kind, &[&str])] = &[
         &["went off", "is off", "was powered off", "lost its power", "power failed"],
     ),
     (Class::BootsOther, Kind::Usual, &["never read", "has not read", "something else", "not boot from"]),
+    (Class::Conductor, Kind::Killed, &["conductor ended", "conductor stopped", "conductor restart"]),
+    (Class::Conductor, Kind::Paused, &["lease"]),
+    (Class::Conductor, Kind::CutOff, &["cannot be reached", "unreachable", "does not answer"]),
+    (Class::Conductor, Kind::ClockOff, &["clock"]),
+    (Class::Database, Kind::Restarts, &["database"]),
+    (Class::Database, Kind::Promoted, &["database"]),
+    (Class::Database, Kind::OutOfConnections, &["database", "connections"]),
+    (Class::Database, Kind::Slow, &["database"]),
 ];
+
+/// How a machine is told that has no address: nobody hears of it. One that started something else has read no medium, which
+/// is told apart.
+const NO_ADDRESS: &[&str] = &["no agent called", "never called", "did not call", "not heard", "dhcp"];
 
 /// Whether a text names a fault.
 pub(super) fn names(said: &str, fault: Fault) -> bool {

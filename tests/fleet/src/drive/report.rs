@@ -1,6 +1,7 @@
 //! What came of a run.
 
 use super::life::{Ended, Failure};
+use crate::agent::AnswerSummary;
 use crate::fault::Class;
 use crate::file::FleetFile;
 use crate::life::Operation;
@@ -22,6 +23,19 @@ pub struct ClassFigures {
     pub passed: u64,
     /// Lives whose failure was explained.
     pub explained: u64,
+}
+
+/// What simulator and conductors have used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Usage {
+    /// Seconds of a processor that the simulator has used.
+    pub simulator_seconds: f64,
+    /// The most memory that the simulator had, in KiB.
+    pub simulator_kib: u64,
+    /// Seconds of a processor that the conductors of the site have used, where they are in the fleet's hands.
+    pub conductor_seconds: f64,
+    /// The most memory that one conductor had, in KiB.
+    pub conductor_kib: u64,
 }
 
 /// What came of a run.
@@ -53,8 +67,12 @@ pub struct Report {
     pub failures: Vec<(u64, Vec<String>, Failure)>,
     /// How long the lives took: the middle one and the longest, in seconds.
     pub life_seconds: (f64, f64),
-    /// How long all of it took.
+    /// How long all of it took; of a run that was resumed, the last part.
     pub seconds: f64,
+    /// What simulator and conductors have used.
+    pub processor: Usage,
+    /// How long conductors took to answer heartbeats.
+    pub heartbeats: AnswerSummary,
     #[serde(skip)]
     lengths: Vec<f64>,
 }
@@ -76,6 +94,8 @@ impl Report {
             failures: Vec::new(),
             life_seconds: (0.0, 0.0),
             seconds: 0.0,
+            processor: Usage::default(),
+            heartbeats: AnswerSummary::default(),
             lengths: Vec::new(),
         }
     }
@@ -127,6 +147,18 @@ impl fmt::Display for Report {
         writeln!(f, "done twice {done_twice}, by two at a time {overlaps}")?;
         let (middle, longest) = self.life_seconds;
         writeln!(f, "a life takes {middle:.1} s, at most {longest:.1} s")?;
+        let AnswerSummary { count, p50_ms, p99_ms, longest_ms } = self.heartbeats;
+        writeln!(
+            f,
+            "{count} heartbeats, answered within {p50_ms:.1} ms, 99 of 100 within {p99_ms:.1} ms, all within {longest_ms:.0} ms"
+        )?;
+        let Usage { simulator_seconds, conductor_seconds, conductor_kib, .. } = self.processor;
+        writeln!(
+            f,
+            "processor: simulator {simulator_seconds:.0} s, conductors {conductor_seconds:.0} s; memory of a conductor \
+             {} MiB",
+            conductor_kib >> 10
+        )?;
         writeln!(f, "{:<14}{:>9}{:>9}{:>9}{:>11}", "class", "injected", "struck", "passed", "explained")?;
         for (class, ClassFigures { injected, struck, passed, explained }) in &self.classes {
             writeln!(f, "{:<14}{injected:>9}{struck:>9}{passed:>9}{explained:>11}", class.name())?;

@@ -10,8 +10,8 @@ use std::fmt;
 pub enum Class {
     /// The BMC is out of service, does not answer, does not do what it took, or forgets its sessions.
     Bmc,
-    /// A disk appears long after the agent has started.
-    DiskLate,
+    /// A disk, or the network card, appears long after the machine has started.
+    DeviceLate,
     /// No address is given to the ramdisk, so the agent calls late.
     DhcpLost,
     /// The image server is slow, or its answer is cut off.
@@ -24,6 +24,10 @@ pub enum Class {
     PowerCut,
     /// The machine starts something else than it was told to.
     BootsOther,
+    /// A conductor is killed, stands still for longer than its lease, has no network, or a wrong clock.
+    Conductor,
+    /// PostgreSQL, where the site has it: it restarts, is promoted, has no connections left, or is slow.
+    Database,
 }
 
 /// What of a class it is.
@@ -42,6 +46,26 @@ pub enum Kind {
     ForgetsBootDevice,
     /// The BMC forgets its sessions.
     SessionLost,
+    /// A disk appears late.
+    Disk,
+    /// The network card appears late, so that nothing has an address.
+    Card,
+    /// The conductor ends without a word, and starts again.
+    Killed,
+    /// The conductor stands still, and goes on.
+    Paused,
+    /// Nothing reaches the conductor, and it reaches nothing.
+    CutOff,
+    /// The conductor's clock is an hour ahead or behind.
+    ClockOff,
+    /// The database ends and starts again.
+    Restarts,
+    /// Its standby takes over.
+    Promoted,
+    /// It takes no more connections.
+    OutOfConnections,
+    /// It answers late.
+    Slow,
     /// The only kind of its class.
     Usual,
 }
@@ -52,8 +76,9 @@ struct Row {
     name: &'static str,
     kinds: &'static [Kind],
     strikes: &'static [Operation],
-    /// Whether the contract, or what a site wants, never lets an operation go on after it.
-    is_final: bool,
+    /// Whether it passes, where that is no choice: the contract, or what a site wants, never lets an operation go on after
+    /// some, and no life could begin after others.
+    always_passes: Option<bool>,
 }
 
 use Operation::{Clean, Deploy, Inspect, Rebuild, Undeploy};
@@ -71,56 +96,70 @@ const ROWS: &[Row] = &[
             Kind::SessionLost,
         ],
         strikes: &[Inspect, Clean, Deploy, Rebuild, Undeploy],
-        is_final: false,
+        always_passes: None,
     },
     Row {
-        class: Class::DiskLate,
-        name: "disk-late",
-        kinds: &[Kind::Usual],
+        class: Class::DeviceLate,
+        name: "device-late",
+        kinds: &[Kind::Disk, Kind::Card],
         strikes: &[Clean, Deploy, Rebuild, Undeploy],
-        is_final: false,
+        always_passes: None,
     },
     Row {
         class: Class::DhcpLost,
         name: "dhcp-lost",
         kinds: &[Kind::Usual],
         strikes: &[Inspect, Clean, Deploy, Rebuild, Undeploy],
-        is_final: false,
+        always_passes: None,
     },
     Row {
         class: Class::ImageServer,
         name: "image-server",
         kinds: &[Kind::Usual],
         strikes: &[Deploy, Rebuild],
-        is_final: false,
+        always_passes: None,
     },
     Row {
         class: Class::ImageDigest,
         name: "image-digest",
         kinds: &[Kind::Usual],
         strikes: &[Deploy, Rebuild],
-        is_final: true,
+        always_passes: Some(false),
     },
     Row {
         class: Class::AgentCrash,
         name: "agent-crash",
         kinds: &[Kind::Usual],
         strikes: &[Clean, Deploy, Rebuild, Undeploy],
-        is_final: false,
+        always_passes: None,
     },
     Row {
         class: Class::PowerCut,
         name: "power-cut",
         kinds: &[Kind::Usual],
         strikes: &[Clean, Deploy, Rebuild, Undeploy],
-        is_final: false,
+        always_passes: None,
     },
     Row {
         class: Class::BootsOther,
         name: "boots-other",
         kinds: &[Kind::Usual],
         strikes: &[Inspect, Clean, Deploy, Rebuild, Undeploy],
-        is_final: false,
+        always_passes: None,
+    },
+    Row {
+        class: Class::Conductor,
+        name: "conductor",
+        kinds: &[Kind::Killed, Kind::Paused, Kind::CutOff, Kind::ClockOff],
+        strikes: &[Inspect, Clean, Deploy, Rebuild, Undeploy],
+        always_passes: Some(true),
+    },
+    Row {
+        class: Class::Database,
+        name: "database",
+        kinds: &[Kind::Restarts, Kind::Promoted, Kind::OutOfConnections, Kind::Slow],
+        strikes: &[Inspect, Clean, Deploy, Rebuild, Undeploy],
+        always_passes: Some(true),
     },
 ];
 
@@ -145,9 +184,9 @@ impl Class {
         self.row().strikes
     }
 
-    /// Whether nothing may recover from it, as the contract has it.
-    pub fn is_final(self) -> bool {
-        self.row().is_final
+    /// Whether it passes, where that is no choice of a fleet file.
+    pub fn always_passes(self) -> Option<bool> {
+        self.row().always_passes
     }
 
     fn row(self) -> &'static Row {

@@ -3,7 +3,7 @@
 use super::class::{Class, Kind};
 use crate::life::Operation;
 use crate::seed::Seed;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub struct Rate {
 }
 
 /// A fault of a life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// Its class.
     pub class: Class,

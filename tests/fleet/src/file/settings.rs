@@ -5,6 +5,7 @@ use super::phases::Phases;
 use super::span::Span;
 use super::vendor::Vendor;
 use crate::fault::{Class, Kind, Rate};
+use crate::life::Operation;
 use crate::seed::Seed;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -20,6 +21,9 @@ pub const LOGIN: (&str, &str) = ("fleet", "fleet-password");
 
 /// After how long a fault passes, where it does and the file does not say it.
 const USUAL_LENGTH: Duration = Duration::from_secs(60);
+
+/// Most lives of a run: more take weeks.
+const MOST_LIVES: u64 = 10_000_000;
 
 /// Longest factor by which durations are shortened.
 const MOST_SHORTENED: f64 = 10_000.0;
@@ -120,11 +124,15 @@ impl FaultTable {
         if !(0.0..=1.0).contains(&self.rate) {
             return Some(("rate", format!("is {}; give a rate from 0 to 1", self.rate)));
         }
-        if self.recoverable && class.is_final() {
-            return Some((
-                "recoverable",
-                "is true, and no conductor may go on after it; give false".to_owned(),
-            ));
+        let reason = match class.always_passes() {
+            Some(false) if self.recoverable => {
+                Some("is true, and no conductor may go on after it; give false")
+            }
+            Some(true) if !self.recoverable => Some("is false, and no life could begin after it; give true"),
+            _ => None,
+        };
+        if let Some(reason) = reason {
+            return Some(("recoverable", reason.to_owned()));
         }
         let is_strange = |kind: &&Kind| !class.kinds().contains(kind);
         let strange = self.kinds.iter().find(is_strange)?;
@@ -136,7 +144,7 @@ impl FaultTable {
 }
 
 /// Which lives are driven, and how.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Lives {
     /// How many there are; machines have several, one after the other, where these are more than machines.
@@ -146,11 +154,21 @@ pub struct Lives {
     /// How long an operation may take before its life counts as failed. It is not shortened: conductors have clocks of
     /// their own.
     pub patience: Span,
+    /// What is done in a life, in this order.
+    pub operations: Vec<Operation>,
+    /// Whether lives that are lived at a time wait for each other before each operation.
+    pub together: bool,
 }
 
 impl Default for Lives {
     fn default() -> Self {
-        Self { count: 0, at_once: 16, patience: Span(Duration::from_secs(1800)) }
+        Self {
+            count: 0,
+            at_once: 16,
+            patience: Span(Duration::from_secs(1800)),
+            operations: Operation::ALL.to_vec(),
+            together: false,
+        }
     }
 }
 
@@ -223,8 +241,18 @@ impl FleetFile {
         if !vendors.is_empty() && vendors.values().all(|parts| *parts == 0) {
             return fault("vendors", "has no parts at all; give one of them more than 0".to_owned());
         }
+        if lives.count > MOST_LIVES {
+            return fault("lives.count", format!("is {}; give at most {MOST_LIVES}", lives.count));
+        }
         if lives.at_once == 0 {
             return fault("lives.at-once", "is 0; give how many lives are lived at a time".to_owned());
+        }
+        if lives.together && lives.count != u64::from(lives.at_once.min(*machines)) {
+            return fault(
+                "lives.together",
+                "is true, and not all lives are lived at a time; give as many as count and machines as at-once"
+                    .to_owned(),
+            );
         }
         self.faults.iter().find_map(|(class, table)| {
             let (key, reason) = table.wrong_value(*class)?;
@@ -299,6 +327,17 @@ mod tests {
             (with("shorten = 0.5"), "shorten is 0.5; give a factor from 1 to"),
             (with("[vendors]\nhpe = 0"), "vendors has no parts at all; give"),
             (with("[lives]\nat-once = 0"), "lives.at-once is 0; give"),
+            (with("[lives]\ntogether = true\ncount = 9"), "lives.together is true, and not all lives are"),
+            (with("[lives]\noperations = [\"sleep\"]"), "unknown variant `sleep`, expected one of `inspect`"),
+            (with("[lives]\ncount = 10000001"), "lives.count is 10000001; give at most 10000000"),
+            (
+                with("[faults.conductor]\nrate = 0.1\nrecoverable = false"),
+                "faults.conductor.recoverable is false, and no life could begin after it",
+            ),
+            (
+                with("[faults.database]\nrate = 0.1\nrecoverable = true\nkinds = [\"killed\"]"),
+                "faults.database.kinds has Killed, which is none of this class",
+            ),
             ("seed = 1\nmachines = 0".to_owned(), "fleet.toml: machines is 0; give 1 to 100000"),
             ("seed = 1\nmachines = 100001".to_owned(), "fleet.toml: machines is 100001; give 1 to 100000"),
             ("machines = 1".to_owned(), "missing field `seed`"),

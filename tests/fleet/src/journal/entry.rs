@@ -1,11 +1,11 @@
 //! A line of the journal.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
 
 /// Who or what was asked, or did something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
     /// The BMC was asked.
@@ -21,7 +21,7 @@ pub enum Side {
 }
 
 /// Who asked.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Who {
     /// The other end of the connection.
     pub peer: SocketAddr,
@@ -42,7 +42,7 @@ impl Who {
 }
 
 /// A line of the journal.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// Seconds since the fleet started.
     pub at: f64,
@@ -53,7 +53,7 @@ pub struct Entry {
     /// Who or what this is about.
     pub side: Side,
     /// Who asked, where somebody did.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Who>,
     /// What was asked, or done.
     pub act: String,

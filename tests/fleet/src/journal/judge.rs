@@ -1,10 +1,11 @@
 //! What a journal proves.
 
 use super::entry::{Entry, Side};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A step that a machine's agent was told to run more than once in one operation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Twice {
     /// The operation.
     pub operation: String,
@@ -15,7 +16,7 @@ pub struct Twice {
 }
 
 /// Two that acted on a machine by turns within one operation.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Overlap {
     /// What the first did, after which the other acted.
     pub before: Entry,
@@ -24,6 +25,9 @@ pub struct Overlap {
     /// What the first did then.
     pub after: Entry,
 }
+
+/// What is in the path of sessions of a BMC.
+const SESSIONS: &str = "/SessionService/";
 
 /// The acts by which the driver tells that an operation begins.
 const BEGINS: &str = "begin ";
@@ -55,7 +59,7 @@ pub fn overlaps(entries: &[Entry]) -> Vec<Overlap> {
     let mut found = Vec::new();
     for (_, entries) in operations(entries) {
         for side in [Side::Bmc, Side::Agent] {
-            let acts = entries.iter().filter(|entry| entry.side == side);
+            let acts = entries.iter().filter(|entry| entry.side == side && !is_login(entry));
             let acts: Vec<_> = acts.filter_map(|entry| Some((entry.by.as_ref()?.actor(), entry))).collect();
             for (place, (actor, after)) in acts.iter().enumerate() {
                 let Some(between) = place.checked_sub(1).map(|before| &acts[before]) else { continue };
@@ -68,6 +72,11 @@ pub fn overlaps(entries: &[Entry]) -> Vec<Overlap> {
         }
     }
     found
+}
+
+/// Whether a client of a BMC only proved who it is: conductors that read the power of a machine do so too.
+fn is_login(entry: &Entry) -> bool {
+    entry.side == Side::Bmc && entry.act.contains(SESSIONS)
 }
 
 fn is_step(entry: &Entry) -> bool {
@@ -128,6 +137,8 @@ mod tests {
         assert_eq!(overlaps(&[act("a"), act("a"), act("b"), act("b")]), Vec::<Overlap>::new());
         let found = overlaps(&[act("a"), act("b"), act("a")]);
         assert_eq!((found.len(), found[0].between.by.as_ref().unwrap().user.as_deref()), (1, Some("b")));
+        let login = entry(Side::Bmc, "POST /redfish/v1/SessionService/Sessions", Some("b"));
+        assert_eq!(overlaps(&[act("a"), login, act("a")]), Vec::<Overlap>::new());
         let begin = entry(Side::Driver, "begin deploy", None);
         assert_eq!(overlaps(&[act("a"), act("b"), begin, act("a")]), Vec::<Overlap>::new());
     }

@@ -19,6 +19,11 @@ impl Machine {
         self.note(Side::Driver, None, "begin life", life.to_string());
     }
 
+    /// The life that it is in.
+    pub fn life(&self) -> Option<u64> {
+        self.state().life
+    }
+
     /// Tells that an operation of its life begins.
     pub fn begin(&self, operation: Operation) {
         self.state().operation = Some(operation);
@@ -42,7 +47,12 @@ impl Machine {
 
     /// The fault of a class where it strikes now: once, or each time where nothing recovers from it.
     pub fn strike(&self, class: Class) -> Option<Fault> {
-        self.strike_by(class, Kind::Usual, |armed| armed.strike().then_some(armed.fault))
+        self.strike_as(class, Kind::Usual)
+    }
+
+    /// The same for one of the kinds of a class.
+    pub fn strike_as(&self, class: Class, kind: Kind) -> Option<Fault> {
+        self.strike_by(class, kind, |armed| armed.strike().then_some(armed.fault))
     }
 
     /// Whether a fault of the BMC strikes now.

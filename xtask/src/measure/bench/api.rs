@@ -174,7 +174,8 @@ mod tests {
     use super::*;
 
     fn report(farrier: f64, ironic: Option<f64>, peak_kib: u64) -> ApiReport {
-        let figures = |mean_ms| Figures { per_second: 1.0, mean_ms, p99_ms: mean_ms, turned_away: 0 };
+        let figures =
+            |mean_ms| Figures { per_second: 1.0, mean_ms, p50_ms: mean_ms, p99_ms: mean_ms, turned_away: 0 };
         let kind = |name| Kind { name, farrier: figures(farrier), ironic: ironic.map(figures) };
         ApiReport { kinds: vec![kind("show"), kind("list")], peak_kib }
     }

@@ -67,6 +67,11 @@ impl Farrier {
         let database = folder.join("nodes.sqlite");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(fill(&database, nodes))?;
+        Self::start_over(program, folder, &database, &[])
+    }
+
+    /// Starts it over a database, with its other state in a folder and further options.
+    pub fn start_over(program: &Path, folder: &Path, database: &Path, options: &[&str]) -> Result<Self> {
         let (port, admin_port) = (free_port()?, free_port()?);
         let (output, log) = (folder.join("farrier.out"), folder.join("farrier.log"));
         let process = Command::new(program)
@@ -77,7 +82,8 @@ impl Farrier {
             .arg("--state-dir")
             .arg(folder)
             .arg("--database")
-            .arg(&database)
+            .arg(database)
+            .args(options)
             .stdin(Stdio::null())
             .stdout(File::create(&output)?)
             .stderr(File::create(&log)?)
@@ -98,6 +104,11 @@ impl Farrier {
     pub fn peak_kib(&self) -> Result<u64> {
         peak_kib(self.process.id())
     }
+
+    /// The number of its process.
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
+    }
 }
 
 impl Drop for Farrier {
@@ -107,7 +118,8 @@ impl Drop for Farrier {
     }
 }
 
-async fn fill(database: &Path, nodes: Nodes) -> Result<()> {
+/// Puts nodes into a database.
+pub async fn fill(database: &Path, nodes: Nodes) -> Result<()> {
     let store = SqliteStore::open(database).await?;
     let now = OffsetDateTime::now_utc();
     let session = AgentSession {
@@ -161,6 +173,11 @@ impl Rival {
     /// The most memory that it ever had, in KiB.
     pub fn peak_kib(&self) -> Result<u64> {
         peak_kib(self.ironic.process_id())
+    }
+
+    /// The number of its process.
+    pub fn process_id(&self) -> u32 {
+        self.ironic.process_id()
     }
 }
 

@@ -164,7 +164,7 @@ fn table(report: &HeartbeatReport) -> String {
         report.nodes, report.clients, report.seconds, "", "Farrier", "Ironic"
     );
     let shown = |figures: Figures| {
-        let Figures { per_second, mean_ms, p99_ms, turned_away } = figures;
+        let Figures { per_second, mean_ms, p99_ms, turned_away, .. } = figures;
         let turned_away = if turned_away > 0 { format!(", {turned_away} not") } else { String::new() };
         format!("{per_second:.0}/s{turned_away}, {mean_ms:.1} ms, p99 {p99_ms:.1} ms")
     };
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     fn course(per_second: f64, p99_ms: f64, peak_kib: u64) -> Course {
-        let figures = Figures { per_second, mean_ms: 1.0, p99_ms, turned_away: 0 };
+        let figures = Figures { per_second, mean_ms: 1.0, p50_ms: 1.0, p99_ms, turned_away: 0 };
         Course { heartbeats: figures, lookups: figures, misses: figures, peak_kib }
     }
 

@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::{Method, StatusCode, header};
 use hyper_util::client::legacy::{self, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The status of a server that has nobody free for a request, and wants it again later.
 const BUSY: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
@@ -38,12 +38,14 @@ impl Request {
 }
 
 /// How requests were answered. Those that were turned away count for nothing else.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Requests in a second.
     pub per_second: f64,
     /// Mean time of one, in milliseconds.
     pub mean_ms: f64,
+    /// The time that half of them keep to, in milliseconds.
+    pub p50_ms: f64,
     /// The time that 99 of 100 keep to, in milliseconds.
     pub p99_ms: f64,
     /// How many were turned away because nobody was free.
@@ -57,8 +59,19 @@ pub fn load(
     duration: Duration,
     request: impl Fn(u64) -> Request + Sync,
 ) -> Result<Figures> {
+    load_several(&[port], clients, duration, request)
+}
+
+/// The same for several servers, whose clients are as many for each.
+pub fn load_several(
+    ports: &[u16],
+    clients: usize,
+    duration: Duration,
+    request: impl Fn(u64) -> Request + Sync,
+) -> Result<Figures> {
     let (next, start) = (AtomicU64::new(0), Instant::now());
-    let ask = || -> Result<Vec<Option<Duration>>> {
+    let (next, request) = (&next, &request);
+    let ask = |port: u16| -> Result<Vec<Option<Duration>>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (client, mut times) = (Client::new(port), Vec::new());
         while start.elapsed() < duration {
@@ -70,7 +83,8 @@ pub fn load(
         Ok(times)
     };
     let times = thread::scope(|scope| {
-        let clients: Vec<_> = (0..clients).map(|_| scope.spawn(ask)).collect();
+        let ports = ports.iter().cycle().take(clients);
+        let clients: Vec<_> = ports.map(|port| scope.spawn(move || ask(*port))).collect();
         let ended =
             clients.into_iter().map(|client| client.join().unwrap_or_else(|_| bail!("a client panicked")));
         ended.collect::<Result<Vec<_>>>()
@@ -85,10 +99,12 @@ fn figures(asked: Vec<Option<Duration>>, elapsed: Duration) -> Figures {
     times.sort_unstable();
     let milliseconds = |time: Duration| time.as_secs_f64() * 1000.0;
     let count = times.len().max(1);
-    let p99 = times.get((count * 99).div_ceil(100) - 1).copied().unwrap_or_default();
+    let keep = |percent: usize| times.get((count * percent).div_ceil(100) - 1).copied().unwrap_or_default();
+    let (p50, p99) = (keep(50), keep(99));
     Figures {
         per_second: times.len() as f64 / elapsed.as_secs_f64(),
         mean_ms: milliseconds(times.iter().sum()) / count as f64,
+        p50_ms: milliseconds(p50),
         p99_ms: milliseconds(p99),
         turned_away: all - times.len(),
     }
@@ -149,7 +165,8 @@ mod tests {
     fn the_slowest_of_a_hundred_is_left_out_and_the_next_told() {
         let times = (1..=100).map(|time| Some(Duration::from_millis(time))).rev().chain([None]).collect();
         let figures = figures(times, Duration::from_secs(2));
-        let expected = Figures { per_second: 50.0, mean_ms: 50.5, p99_ms: 99.0, turned_away: 1 };
+        let expected =
+            Figures { per_second: 50.0, mean_ms: 50.5, p50_ms: 50.0, p99_ms: 99.0, turned_away: 1 };
         assert_eq!(figures, expected);
     }
 

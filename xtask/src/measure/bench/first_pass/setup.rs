@@ -1,0 +1,114 @@
+//! The files of a run: the fleet with its faults, and the site with its conductors.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+/// Names of the files.
+pub(super) const FLEET: &str = "fleet.toml";
+pub(super) const SITE: &str = "site.toml";
+
+/// Conductors of the site.
+const CONDUCTORS: [&str; 2] = ["one", "two"];
+/// Files that the conductor takes for boot loaders of media; no machine starts them.
+const LOADERS: [&str; 2] = ["bootx64.efi", "gcdx64.efi"];
+/// Where Debian has libfaketime.
+const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
+
+/// What a run is made of.
+#[derive(Debug)]
+pub(super) struct Setup {
+    pub(super) lives: u64,
+    pub(super) rate: f64,
+    pub(super) machines: u32,
+    pub(super) at_once: u32,
+    pub(super) seed: u64,
+    pub(super) farrier: PathBuf,
+    pub(super) folder: PathBuf,
+}
+
+/// The classes of faults: name, whether a conductor can reach its goal all the same, and how long they last. Power that
+/// fails in a step, and a machine that starts something else, end an operation by the contract: nothing is tried again there.
+const CLASSES: [(&str, bool, &str); 9] = [
+    ("bmc", true, "10m"),
+    ("device-late", true, "5m"),
+    ("dhcp-lost", true, "20m"),
+    ("image-server", true, "10m"),
+    ("image-digest", false, "1m"),
+    ("agent-crash", true, "1m"),
+    ("power-cut", false, "1m"),
+    ("boots-other", false, "1m"),
+    ("conductor", true, "12s"),
+];
+
+impl Setup {
+    /// The fleet.
+    pub(super) fn fleet_file(&self) -> String {
+        let Self { lives, rate, machines, at_once, seed, .. } = self;
+        let mut text = format!(
+            "seed = {seed}\nmachines = {machines}\nshorten = 100\n\n[network]\nfirst-address = \"10.64.0.1\"\n\n\
+             [vendors]\ngeneric = 2\ndell = 1\nhpe = 1\nlenovo = 1\nsupermicro = 1\n\n[agents]\ncertificates = \
+             \"shared-key\"\n\n[phases]\nerase-devices = \"3m\"\n\n[lives]\ncount = {lives}\nat-once = {at_once}\npatience = \
+             \"5m\"\n"
+        );
+        for (class, recoverable, lasts) in CLASSES {
+            text += &format!(
+                "\n[faults.{class}]\nrate = {rate}\nrecoverable = {recoverable}\nlasts = \"{lasts}\"\n"
+            );
+        }
+        text
+    }
+
+    /// Writes what the simulator reads. What is there of an earlier run stays.
+    pub(super) fn write(&self) -> Result<()> {
+        let Self { folder, .. } = self;
+        let write = |name: &str, text: &str| {
+            let file = folder.join(name);
+            fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
+        };
+        write(FLEET, &self.fleet_file())?;
+        for loader in LOADERS {
+            write(loader, "a boot loader")?;
+        }
+        write(SITE, &self.site_file())
+    }
+
+    /// Two conductors over one database. Each has a state directory, and its agents and BMCs reach it alone.
+    fn site_file(&self) -> String {
+        let Self { farrier, folder, .. } = self;
+        let loaders = LOADERS.map(|name| format!("{name}:{}", folder.join(name).display())).join(",");
+        let mut text = format!("isolated = true\nfaketime = \"{FAKETIME}\"\n");
+        for name in CONDUCTORS {
+            let state = folder.join(name);
+            let (program, database) = (farrier.display().to_string(), folder.join("nodes.sqlite"));
+            let (state_dir, database) = (state.display().to_string(), database.display().to_string());
+            let url = "http://{address}:6385";
+            let command = [
+                [program.as_str(), "serve"],
+                ["--conductor-name", name],
+                ["--listen", "0.0.0.0:6385"],
+                ["--admin-listen", "0.0.0.0:6386"],
+                ["--state-dir", &state_dir],
+                ["--database", &database],
+                ["--enabled-hardware-types", "redfish"],
+                ["--api-url", url],
+                ["--virtual-media-url", url],
+                ["--loader-file-paths", &loaders],
+                ["--deploy-logs-collect", "never"],
+                ["--heartbeat-timeout", "30"],
+                ["--deploy-callback-timeout", "90"],
+                ["--clean-callback-timeout", "90"],
+                ["--inspect-wait-timeout", "90"],
+                ["--lease", "10"],
+            ];
+            text += &format!(
+                "\n[[conductor]]\ncommand = {:?}\napi-port = 6386\nlog = {:?}\ntoken-file = {:?}\n",
+                command.as_flattened(),
+                folder.join(format!("{name}.log")),
+                state.join("token"),
+            );
+        }
+        text
+    }
+}
