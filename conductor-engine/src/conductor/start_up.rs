@@ -3,6 +3,7 @@
 use crate::conductor::{Conductor, Inner};
 use crate::error::Error;
 use crate::services::{ENDED, Services};
+use crate::store::{Filter, NodeColumn, Selection};
 use crate::workers::Workers;
 use farrier_conductor::model::InterfaceKind;
 use farrier_conductor::task::act::Call;
@@ -37,7 +38,9 @@ impl Conductor {
     ///
     /// [`Error::Store`].
     pub(crate) async fn open_consoles(&self) -> Result<(), Error> {
-        for node in self.store().identities().await? {
+        let column = NodeColumn::named("console_enabled").expect("it is a column");
+        let with_console = Selection::all(vec![Filter::Flag(column, true)]);
+        for node in self.store().identities(&with_console).await? {
             let record = match self.store().get(node).await {
                 Ok(Some(record)) => record,
                 Ok(None) => continue,
@@ -46,9 +49,6 @@ impl Conductor {
                     continue;
                 }
             };
-            if !record.node.console_enabled {
-                continue;
-            }
             let label = record.node.label();
             match self.services().hardware.console(&record.node) {
                 Ok(console) => {

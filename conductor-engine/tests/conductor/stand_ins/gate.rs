@@ -11,8 +11,10 @@ use farrier_engine::explain::who_acts::Attention;
 use farrier_engine::records::{Allocation, AllocationState, HistoryEntry, Resource, ResourceKind};
 use farrier_engine::store::{
     AllocationSelection, CatalogueStore, Change, Changes, Documents, EvidenceStore, Held, Lease, NodeStore,
-    Outline, OwnedPort, PortSelection, Record, ResourceSelection, Selection, Store, StoreError, Terms,
+    Outline, OwnedPort, PortSelection, Record, ResourceSelection, Revision, Selection, Store, StoreError,
+    Terms,
 };
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -196,10 +198,7 @@ impl NodeStore for GatedStore {
 
     async fn outlines(&self, selection: &Selection) -> Result<Vec<Outline>, StoreError> {
         self.pass().await?;
-        let listed = self.inner.outlines(selection).await;
-        self.listings.fetch_add(1, Ordering::SeqCst);
-        self.pass().await?;
-        listed
+        self.inner.outlines(selection).await
     }
 
     async fn documents(&self, selection: &Selection) -> Result<Vec<(Outline, Documents)>, StoreError> {
@@ -212,9 +211,27 @@ impl NodeStore for GatedStore {
         self.inner.records(selection).await
     }
 
-    async fn identities(&self) -> Result<Vec<Uuid>, StoreError> {
+    async fn identities(&self, selection: &Selection) -> Result<Vec<Uuid>, StoreError> {
         self.pass().await?;
-        self.inner.identities().await
+        let listed = self.inner.identities(selection).await;
+        self.listings.fetch_add(1, Ordering::SeqCst);
+        self.pass().await?;
+        listed
+    }
+
+    async fn revision(&self, uuid: Uuid) -> Result<Option<Revision>, StoreError> {
+        self.pass().await?;
+        self.inner.revision(uuid).await
+    }
+
+    async fn at_bmc(&self, addresses: &[IpAddr]) -> Result<Vec<Uuid>, StoreError> {
+        self.pass().await?;
+        self.inner.at_bmc(addresses).await
+    }
+
+    async fn shards(&self) -> Result<Vec<(Option<String>, u64)>, StoreError> {
+        self.pass().await?;
+        self.inner.shards().await
     }
 
     async fn held(&self) -> Result<Vec<Held>, StoreError> {
@@ -240,6 +257,11 @@ impl NodeStore for GatedStore {
     async fn renew(&self, lease: &Lease, expires_at: OffsetDateTime) -> Result<(), StoreError> {
         self.pass().await?;
         self.inner.renew(lease, expires_at).await
+    }
+
+    async fn renew_all(&self, leases: &[Lease], expires_at: OffsetDateTime) -> Result<Vec<Uuid>, StoreError> {
+        self.pass().await?;
+        self.inner.renew_all(leases, expires_at).await
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
