@@ -2,6 +2,7 @@
 
 use crate::conductor::{Conductor, Inner};
 use crate::error::Error;
+use crate::lease::renew_while_used;
 use crate::services::{ENDED, Services};
 use crate::store::{Filter, NodeColumn, Selection};
 use crate::workers::Workers;
@@ -15,6 +16,7 @@ impl Conductor {
     pub(crate) async fn begin(services: Services) -> Result<Self, Error> {
         let services = Arc::new(services);
         services.store.expire_all(&services.settings.conductor_name).await?;
+        tokio::spawn(renew_while_used(Arc::downgrade(&services)));
         let workers = Workers::new(Arc::clone(&services));
         let conductor = Self(Arc::new(Inner { services, workers }));
         conductor.attend().await?;

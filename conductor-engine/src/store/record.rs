@@ -38,6 +38,14 @@ pub struct Revision {
     pub lease_expires_at: Option<OffsetDateTime>,
 }
 
+impl Revision {
+    /// Whether the record is as it was when `other` was read. Leases that are renewed change nothing.
+    pub fn is_same_record(&self, other: &Self) -> bool {
+        let parts = |one: &Self| (one.node, one.session, one.epoch, one.reservation.is_some());
+        parts(self) == parts(other)
+    }
+}
+
 /// The right to change a node. Each lease of a node has a higher epoch than the one before, and a write is refused
 /// whose epoch is not the highest.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,13 +6,16 @@ mod boot;
 mod commands;
 mod conductors;
 mod dense_image;
+mod estate;
 mod heartbeat;
 mod iscsi;
 mod load;
 mod netboot;
 mod write;
 
+pub use api::ApiReport;
 pub use boot::BootReport;
+pub use estate::EstateReport;
 pub use iscsi::IscsiReport;
 pub use netboot::NetbootReport;
 pub use write::WriteReport;
@@ -41,6 +44,7 @@ enum Bench {
     Bmcs(bmcs::BmcsArguments),
     Boot(boot::BootArguments),
     Commands(commands::CommandsArguments),
+    Estate(estate::EstateArguments),
     Heartbeat(heartbeat::HeartbeatArguments),
     Iscsi(iscsi::IscsiArguments),
     Netboot(netboot::NetbootArguments),
@@ -54,6 +58,7 @@ pub fn bench(arguments: &BenchArguments) -> Result<()> {
         Bench::Bmcs(arguments) => bmcs::bench(arguments),
         Bench::Boot(arguments) => boot::bench(arguments),
         Bench::Commands(arguments) => commands::bench(arguments),
+        Bench::Estate(arguments) => estate::bench(arguments),
         Bench::Heartbeat(arguments) => heartbeat::bench(arguments),
         Bench::Iscsi(arguments) => iscsi::bench(arguments),
         Bench::Netboot(arguments) => netboot::bench(arguments),

@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::answers::AnswersReport;
-use super::bench::{BootReport, IscsiReport, NetbootReport, WriteReport};
+use super::bench::{ApiReport, BootReport, EstateReport, IscsiReport, NetbootReport, WriteReport};
 use super::matrix::MatrixReport;
 use super::power_cut::PowerCutReport;
 use super::strangers::StrangersReport;
@@ -21,7 +21,9 @@ pub fn pages(PagesArguments {}: &PagesArguments) -> Result<()> {
     let workspace = Workspace::find()?;
     for redraw in [
         redraw::<AnswersReport>,
+        redraw::<ApiReport>,
         redraw::<BootReport>,
+        redraw::<EstateReport>,
         redraw::<IscsiReport>,
         redraw::<NetbootReport>,
         redraw::<WriteReport>,
@@ -70,7 +72,9 @@ mod tests {
     fn pages_and_plots_are_what_their_figures_give() {
         for stale in [
             stale::<AnswersReport>(),
+            stale::<ApiReport>(),
             stale::<BootReport>(),
+            stale::<EstateReport>(),
             stale::<IscsiReport>(),
             stale::<NetbootReport>(),
             stale::<WriteReport>(),

@@ -43,6 +43,7 @@ pub struct GatedStore {
     inner: Arc<dyn Store>,
     gate: watch::Sender<Gate>,
     writes: AtomicUsize,
+    reads: AtomicUsize,
     listings: AtomicUsize,
     /// Writes that are not counted yet.
     under_way: AtomicUsize,
@@ -76,6 +77,7 @@ impl GatedStore {
             inner,
             gate: watch::Sender::new(gate),
             writes: AtomicUsize::new(0),
+            reads: AtomicUsize::new(0),
             listings: AtomicUsize::new(0),
             under_way: AtomicUsize::new(0),
             has_stopped: AtomicBool::new(false),
@@ -87,6 +89,11 @@ impl GatedStore {
 
     pub fn set(&self, gate: Gate) {
         self.gate.send_replace(gate);
+    }
+
+    /// How often a whole record was read.
+    pub fn reads(&self) -> usize {
+        self.reads.load(Ordering::SeqCst)
     }
 
     /// The writes that were done, when none is under way: what is in the file already may not be counted yet.
@@ -179,6 +186,7 @@ impl NodeStore for GatedStore {
 
     async fn get(&self, uuid: Uuid) -> Result<Option<Record>, StoreError> {
         self.pass().await?;
+        self.reads.fetch_add(1, Ordering::SeqCst);
         if *self.gate.borrow() == Gate::Damages(uuid) {
             let reason = "unreadable record".to_owned();
             return Err(StoreError::Failed { location: "gate".into(), reason });

@@ -29,6 +29,8 @@ pub const TOKEN: &str = "T0123456789012345678901234567890123456789012";
 pub const CALLBACK_URL: &str = "https://127.0.0.1:9999";
 /// The first hardware address.
 const FIRST_ADDRESS: u64 = 0x5254_0000_0000;
+/// Ticks of processor time in a second, on every architecture that Linux runs on here.
+const TICKS: u64 = 100;
 /// Time for a conductor to start.
 const START: Duration = Duration::from_secs(120);
 
@@ -67,6 +69,11 @@ impl Farrier {
         let database = folder.join("nodes.sqlite");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(fill(&database, nodes))?;
+        Self::over(program, folder, &database, None)
+    }
+
+    /// Starts it over a database, with this filter of its log, which goes to `farrier.log`.
+    pub fn over(program: &Path, folder: &Path, database: &Path, filter: Option<&str>) -> Result<Self> {
         let (port, admin_port) = (free_port()?, free_port()?);
         let (output, log) = (folder.join("farrier.out"), folder.join("farrier.log"));
         let process = Command::new(program)
@@ -77,7 +84,8 @@ impl Farrier {
             .arg("--state-dir")
             .arg(folder)
             .arg("--database")
-            .arg(&database)
+            .arg(database)
+            .envs(filter.map(|filter| ("FARRIER_LOG", filter)))
             .stdin(Stdio::null())
             .stdout(File::create(&output)?)
             .stderr(File::create(&log)?)
@@ -97,6 +105,15 @@ impl Farrier {
     /// The most memory that it ever had, in KiB.
     pub fn peak_kib(&self) -> Result<u64> {
         peak_kib(self.process.id())
+    }
+
+    /// The time that processors have spent on it.
+    pub fn processor_time(&self) -> Result<Duration> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.id()))?;
+        // Behind the name, which may have blanks: user and system time are the 12th and 13th field.
+        let fields = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace()).context("no fields")?;
+        let ticks: u64 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+        Ok(Duration::from_millis(ticks * 1000 / TICKS))
     }
 }
 
