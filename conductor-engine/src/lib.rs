@@ -48,8 +48,9 @@ mod workers;
 
 pub use agent_liveness::AgentLiveness;
 pub use conductor::{
-    Builder, Catalogue, Conductor, KeptEvidence, LookupAnswer, LookupQuery, Machines, Ramdisks,
+    Builder, Catalogue, Conductor, Figures, KeptEvidence, LookupAnswer, LookupQuery, Machines, Ramdisks,
 };
 pub use error::Error;
 pub use evidence::{KeptLog, KeptLogError};
 pub use records::Order;
+pub use workers::WorkerFigures;

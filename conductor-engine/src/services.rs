@@ -17,11 +17,20 @@ use farrier_conductor::settings::Settings;
 use farrier_conductor::task;
 use farrier_conductor::task::power_reading::power_state;
 use std::sync::Arc;
+use std::time::Duration;
 use time::OffsetDateTime;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 /// The time at which a lease is over that has ended, and none that has not.
 pub(crate) const ENDED: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;
+
+/// How long a machine that is read has its slot. Most BMCs that are well answer within it.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Machines that workers read at a time.
+pub(crate) const POWER_SLOTS: usize = 32;
 
 /// Data and connections that all tasks share.
 pub(crate) struct Services {
@@ -39,6 +48,8 @@ pub(crate) struct Services {
     pub(crate) boot_journal: BootJournal,
     /// The leases that tasks of this process have.
     pub(crate) own_leases: OwnLeases,
+    /// Slots of machines that workers read at a time.
+    pub(crate) power_slots: Semaphore,
     /// The time of day.
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -103,6 +114,21 @@ impl Services {
     /// The power state of a node's machine, as its driver reads it now.
     pub(crate) async fn power_state(&self, node: &Node) -> Result<PowerState, Error> {
         Ok(power_state(&self.hardware, node, self.settings.power_read_timeout).await?)
+    }
+
+    /// The same, of a node that a worker waits for: a bounded number of machines is read at a time. One that does not answer
+    /// soon gives up its slot, so that those that hang hold up nobody.
+    pub(crate) async fn read_power(&self, node: &Node) -> Result<PowerState, Error> {
+        // Nobody closes the semaphore.
+        let slot = self.power_slots.acquire().await.ok();
+        let mut reading = std::pin::pin!(self.power_state(node));
+        match timeout(ANSWER_TIMEOUT, &mut reading).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                drop(slot);
+                reading.await
+            }
+        }
     }
 
     /// The deploy interface of a node.

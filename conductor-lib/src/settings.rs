@@ -109,9 +109,12 @@ pub struct Settings {
     pub conductor_name: String,
     /// How long the lease of a node lasts whose conductor is heard of no more; the same for all over one store.
     pub lease: Duration,
-    /// How often waiting nodes are checked for silence and lost power.
+    /// How often waiting nodes are checked for silence.
     pub check_interval: Duration,
-    /// How often a running step is asked for its progress.
+    /// How often the BMC of a waiting node is read. One whose agent cannot be reached, or that was read to be off, is read
+    /// each [`check_interval`](Self::check_interval).
+    pub power_check_interval: Duration,
+    /// How often a running step is asked for its progress while somebody watches it.
     pub progress_interval: Duration,
     /// How long a driver may take to power a machine on, or off.
     pub power_state_change_timeout: Duration,
@@ -188,6 +191,7 @@ impl Settings {
             conductor_name: "farrier".to_owned(),
             lease: Duration::from_secs(60),
             check_interval: Duration::from_secs(5),
+            power_check_interval: Duration::from_secs(30),
             progress_interval: Duration::from_secs(1),
             power_state_change_timeout: Duration::from_secs(60),
             soft_power_off_timeout: Duration::from_secs(600),

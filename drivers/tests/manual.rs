@@ -62,6 +62,7 @@ async fn conductor(folder: &std::path::Path) -> Conductor {
     let settings = Settings {
         deploy_callback_timeout: Duration::from_secs(3600),
         check_interval: Duration::from_millis(20),
+        power_check_interval: Duration::from_millis(20),
         automated_clean: false,
         ..Settings::new("http://127.0.0.1:1")
     };

@@ -13,12 +13,16 @@ use axum::routing::get;
 use farrier_conductor::model::ProvisionState;
 use farrier_engine::Conductor;
 use farrier_engine::Error;
+use farrier_engine::Figures;
 use farrier_engine::evidence::boot_trace::{BootStage, BootTrace};
+use farrier_engine::store::WriteKind;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use time::{Duration, OffsetDateTime};
 
 /// The format, by the name that Prometheus knows.
@@ -27,6 +31,9 @@ const FORMAT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8
 const SILENT: Duration = Duration::seconds(60);
 /// What a machine has reached that has asked for nothing.
 const NOTHING: &str = "nothing";
+
+/// Counters by the value of a label.
+type Counters<N, A> = Family<[(&'static str, &'static str); 1], Counter<N, A>>;
 
 /// Gauges by the values of so many labels.
 type Gauges<const LABELS: usize> = Family<[(&'static str, &'static str); LABELS], Gauge>;
@@ -60,7 +67,34 @@ async fn of_nodes(conductor: &Conductor) -> Result<Registry, Error> {
     let help = "Machines that boot from the network and whose agent has not called, by the last that they reached, and \
                 whether they have asked for nothing within the last minute";
     registry.register("booting_machines", help, boots);
+    of_engine(conductor, &mut registry);
     Ok(registry)
+}
+
+/// What the engine of this conductor does.
+fn of_engine(conductor: &Conductor, registry: &mut Registry) {
+    let Figures { workers, leases, renewed_leases, lost_leases } = conductor.figures();
+    let gauge = |value: usize| ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+    let seconds = |time: std::time::Duration| ConstGauge::new(time.as_secs_f64());
+    registry.register("workers", "Nodes that are not at rest, each with a worker", gauge(workers.workers));
+    let help = "Looks of workers at their nodes";
+    registry.register("worker_passes", help, ConstCounter::new(workers.passes));
+    let help = "Time that these took";
+    registry.register("worker_pass_seconds", help, ConstCounter::new(workers.pass_time.as_secs_f64()));
+    let help = "For how long the heartbeat or order waits that is served last";
+    registry.register("worker_longest_wait_seconds", help, seconds(workers.longest_wait));
+    registry.register("leases", "Leases of nodes that this conductor has", gauge(leases));
+    registry.register("lease_renewals", "Renewals of leases", ConstCounter::new(renewed_leases));
+    let help = "Leases that this conductor lost to another one";
+    registry.register("leases_lost", help, ConstCounter::new(lost_leases));
+    let (turns, waits) = (Counters::<u64, AtomicU64>::default(), Counters::<f64, AtomicU64>::default());
+    for kind in WriteKind::ALL {
+        let waited = conductor.store().waited(*kind);
+        turns.get_or_create(&[("kind", kind.as_str())]).inc_by(waited.turns);
+        waits.get_or_create(&[("kind", kind.as_str())]).inc_by(waited.total.as_secs_f64());
+    }
+    registry.register("store_writes", "Writes of this conductor to its store", turns);
+    registry.register("store_wait_seconds", "Time that these waited for their turn", waits);
 }
 
 /// Every state, so that a figure does not vanish when it is 0.

@@ -2,12 +2,13 @@
 
 use super::Conductor;
 use crate::error::Error;
-use crate::services::Services;
+use crate::services::{POWER_SLOTS, Services};
 use crate::store::Store;
 use farrier_conductor::model::clock::{Clock, SystemClock};
 use farrier_conductor::model::{NewNode, Node};
 use farrier_conductor::{Drivers, Settings};
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// A conductor that is about to start.
 pub struct Builder {
@@ -46,8 +47,18 @@ impl Builder {
             hardware.composition.resolve_all(&discovered)?;
         }
         let (events, boot_journal, own_leases) = Default::default();
-        let services =
-            Services { settings, store, hardware, families, events, boot_journal, own_leases, clock };
+        let power_slots = Semaphore::new(POWER_SLOTS);
+        let services = Services {
+            settings,
+            store,
+            hardware,
+            families,
+            events,
+            boot_journal,
+            own_leases,
+            power_slots,
+            clock,
+        };
         Conductor::begin(services).await
     }
 }

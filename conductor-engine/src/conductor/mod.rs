@@ -3,6 +3,7 @@
 mod agent;
 mod builder;
 mod explain;
+mod figures;
 mod machine;
 pub(crate) mod orders;
 mod records;
@@ -10,6 +11,7 @@ mod start_up;
 
 pub use agent::lookup::{LookupAnswer, LookupQuery};
 pub use builder::Builder;
+pub use figures::Figures;
 
 use crate::error::Error;
 use crate::evidence::events::EventLog;

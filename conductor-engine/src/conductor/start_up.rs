@@ -2,7 +2,9 @@
 
 use crate::conductor::{Conductor, Inner};
 use crate::error::Error;
+use crate::lease::renew_while_used;
 use crate::services::{ENDED, Services};
+use crate::store::{Filter, NodeColumn, Selection};
 use crate::workers::Workers;
 use farrier_conductor::model::InterfaceKind;
 use farrier_conductor::task::act::Call;
@@ -14,6 +16,7 @@ impl Conductor {
     pub(crate) async fn begin(services: Services) -> Result<Self, Error> {
         let services = Arc::new(services);
         services.store.expire_all(&services.settings.conductor_name).await?;
+        tokio::spawn(renew_while_used(Arc::downgrade(&services)));
         let workers = Workers::new(Arc::clone(&services));
         let conductor = Self(Arc::new(Inner { services, workers }));
         conductor.attend().await?;
@@ -37,7 +40,9 @@ impl Conductor {
     ///
     /// [`Error::Store`].
     pub(crate) async fn open_consoles(&self) -> Result<(), Error> {
-        for node in self.store().identities().await? {
+        let column = NodeColumn::named("console_enabled").expect("it is a column");
+        let with_console = Selection::all(vec![Filter::Flag(column, true)]);
+        for node in self.store().identities(&with_console).await? {
             let record = match self.store().get(node).await {
                 Ok(Some(record)) => record,
                 Ok(None) => continue,
@@ -46,9 +51,6 @@ impl Conductor {
                     continue;
                 }
             };
-            if !record.node.console_enabled {
-                continue;
-            }
             let label = record.node.label();
             match self.services().hardware.console(&record.node) {
                 Ok(console) => {

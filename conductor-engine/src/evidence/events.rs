@@ -1,12 +1,13 @@
 //! What happened to each node, for progress bars and timelines.
 
+use crate::store::{ChangeFeed, Changes};
 use farrier_conductor::model::{mask_value, masked_text};
 use farrier_conductor::task::event::EventKind;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 use std::mem::discriminant;
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
 /// Most events kept per node; older ones are dropped.
@@ -30,16 +31,29 @@ pub struct Event {
     pub kind: EventKind,
 }
 
+/// For how long a node is watched after somebody asked for its events.
+const WATCHED: Duration = Duration::from_secs(15);
+
 #[derive(Debug, Default)]
 struct Log {
     next: u64,
     events: VecDeque<Event>,
+    /// When somebody asked for the events.
+    asked_at: Option<Instant>,
+}
+
+impl Log {
+    fn is_watched(&self) -> bool {
+        self.asked_at.is_some_and(|at| at.elapsed() < WATCHED)
+    }
 }
 
 /// The events of the running or last operation of every node, in memory.
 #[derive(Debug, Default)]
 pub struct EventLog {
     logs: Mutex<HashMap<Uuid, Log>>,
+    /// Nodes that somebody begins to watch.
+    watched: ChangeFeed,
 }
 
 impl EventLog {
@@ -86,7 +100,25 @@ impl EventLog {
 
     /// The events from sequence number `since` on.
     pub fn since(&self, node: Uuid, since: u64) -> Vec<Event> {
-        self.with(node, |log| log.events.iter().filter(|event| event.sequence >= since).cloned().collect())
+        let (events, begins) = self.with(node, |log| {
+            let begins = !log.is_watched();
+            log.asked_at = Some(Instant::now());
+            (log.events.iter().filter(|event| event.sequence >= since).cloned().collect(), begins)
+        });
+        if begins {
+            self.watched.publish(node);
+        }
+        events
+    }
+
+    /// Whether somebody has asked for the events of a node in the last seconds, and so may wait for its progress.
+    pub(crate) fn is_watched(&self, node: Uuid) -> bool {
+        self.lock().get(&node).is_some_and(Log::is_watched)
+    }
+
+    /// The nodes that somebody begins to watch from now on.
+    pub(crate) fn watched(&self) -> Changes {
+        self.watched.changes()
     }
 
     /// Forgets a node.

@@ -1,5 +1,6 @@
 //! The logs of ramdisks that were kept, as operators find them again: one archive for each operation that failed, whose
-//! name begins with the identity of its node, and what was on the screen of a machine that stayed silent.
+//! name begins with the identity of its node, and what was on the screen of a machine that stayed silent. Each node has a
+//! folder, so that nobody who looks for the logs of one reads the names of all.
 
 use farrier_conductor::agent::LogRoom;
 use farrier_conductor::model::{Family, Node};
@@ -53,17 +54,28 @@ pub(crate) fn stem(node: &Node, now: OffsetDateTime) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join("_")
 }
 
-/// Keeps a file, and removes older ones for which there is no room. It may tell secrets of the instance, so nobody else
-/// reads it.
+/// Where a file of a node is kept.
+pub(crate) fn place(folder: &Path, node: Uuid, name: &str) -> PathBuf {
+    folder.join(node.to_string()).join(name)
+}
+
+/// Keeps a file of a node, and removes older ones for which there is no room. It may tell secrets of the instance, so
+/// nobody else reads it.
 ///
 /// # Errors
 ///
 /// What the system says.
-pub(crate) async fn write(folder: &Path, file: &Path, content: Vec<u8>, room: LogRoom) -> io::Result<()> {
-    let (folder, file) = (folder.to_owned(), file.to_owned());
+pub(crate) async fn write(
+    folder: &Path,
+    node: Uuid,
+    name: &str,
+    content: Vec<u8>,
+    room: LogRoom,
+) -> io::Result<()> {
+    let (folder, name) = (folder.to_owned(), name.to_owned());
     blocking(move || {
-        write_now(&folder, &file, &content)?;
-        make_room(&folder, &file, room)
+        write_now(&place(&folder, node, &name), &content)?;
+        make_room(&folder, node, &name, room)
     })
     .await
 }
@@ -75,7 +87,7 @@ pub(crate) async fn write(folder: &Path, file: &Path, content: Vec<u8>, room: Lo
 /// What the system says.
 pub(crate) async fn set_aside(folder: &Path, node: Uuid, content: &[u8]) -> io::Result<()> {
     let (folder, content) = (folder.to_owned(), content.to_owned());
-    blocking(move || write_now(&folder, &aside(&folder, node), &content)).await
+    blocking(move || write_now(&aside(&folder, node), &content)).await
 }
 
 /// Takes back what was set aside of a node, which is there no more.
@@ -94,8 +106,8 @@ fn aside(folder: &Path, node: Uuid) -> PathBuf {
     folder.join(format!(".{node}.received"))
 }
 
-fn write_now(folder: &Path, file: &Path, content: &[u8]) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
+fn write_now(file: &Path, content: &[u8]) -> io::Result<()> {
+    file.parent().map_or(Ok(()), fs::create_dir_all)?;
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600).open(file)?.write_all(content)
 }
@@ -109,45 +121,58 @@ async fn blocking<T: Send + 'static>(act: impl FnOnce() -> io::Result<T> + Send 
 }
 
 /// Removes the oldest files beside the newest one, until those of its node and those of all nodes have room.
-fn make_room(folder: &Path, newest: &Path, room: LogRoom) -> io::Result<()> {
-    let name = newest.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let Some(node) = node_of(name) else { return Ok(()) };
-    let others = |kept: Vec<KeptLog>| kept.into_iter().filter(|log| log.name != name).collect::<Vec<_>>();
-    let own = fs::metadata(newest)?.len();
-    let all = others(list(folder, |_| true)?);
-    let of_node: Vec<_> = all.iter().filter(|log| node_of(&log.name) == Some(node)).cloned().collect();
-    let mut removed = surplus(&of_node, room.files_per_node, room.bytes_per_node.saturating_sub(own));
-    let left: Vec<_> = all.into_iter().filter(|log| !removed.contains(&log.name)).collect();
-    removed.extend(surplus(&left, room.files, room.bytes.saturating_sub(own)));
-    for name in removed {
-        tracing::info!("{name} is removed from {}: there is no room for more logs", folder.display());
-        fs::remove_file(folder.join(name))?;
+fn make_room(folder: &Path, node: Uuid, newest: &str, room: LogRoom) -> io::Result<()> {
+    let own = fs::metadata(place(folder, node, newest))?.len();
+    let mut all = Vec::new();
+    for other in nodes(folder)? {
+        all.extend(list(folder, other)?.into_iter().map(|log| (other, log)));
+    }
+    all.retain(|(_, log)| log.name != newest);
+    all.sort_by(|(_, one), (_, other)| by_age(one).cmp(&by_age(other)));
+    let of_node = all.iter().filter(|(other, _)| *other == node);
+    let mut removed = surplus(of_node, room.files_per_node, room.bytes_per_node.saturating_sub(own));
+    let left = all.iter().filter(|kept| !removed.contains(kept));
+    removed.extend(surplus(left, room.files, room.bytes.saturating_sub(own)));
+    for (node, log) in removed {
+        tracing::info!("{} is removed from {}: there is no room for more logs", log.name, folder.display());
+        fs::remove_file(place(folder, node, &log.name))?;
     }
     Ok(())
 }
 
+/// The order in which files were kept.
+fn by_age(log: &KeptLog) -> (OffsetDateTime, &str) {
+    (log.kept_at, &log.name)
+}
+
 /// The oldest ones of some files, which have to go for one more file and so many bytes to have room.
-fn surplus(kept: &[KeptLog], files: usize, bytes: u64) -> Vec<String> {
-    let (mut count, mut size) = (kept.len() + 1, kept.iter().map(|log| log.size_bytes).sum::<u64>());
-    let mut surplus = Vec::new();
-    for log in kept {
-        if count <= files && size <= bytes {
-            break;
-        }
+fn surplus<'a>(
+    kept: impl Iterator<Item = &'a (Uuid, KeptLog)> + Clone,
+    files: usize,
+    bytes: u64,
+) -> Vec<(Uuid, KeptLog)> {
+    let size = kept.clone().map(|(_, log)| log.size_bytes).sum::<u64>();
+    let (mut count, mut size) = (kept.clone().count() + 1, size);
+    let too_many = kept.take_while(|(_, log)| {
+        let is_surplus = count > files || size > bytes;
         (count, size) = (count - 1, size - log.size_bytes);
-        surplus.push(log.name.clone());
+        is_surplus
+    });
+    too_many.cloned().collect()
+}
+
+/// The nodes of which there are files.
+fn nodes(folder: &Path) -> io::Result<Vec<Uuid>> {
+    let mut nodes = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        nodes.extend(entry?.file_name().to_str().and_then(|name| name.parse::<Uuid>().ok()));
     }
-    surplus
+    Ok(nodes)
 }
 
-/// The node whose file has this name.
-fn node_of(name: &str) -> Option<Uuid> {
-    name.get(..36)?.parse().ok()
-}
-
-/// The files of a folder whose names are wanted, the oldest first.
-fn list(folder: &Path, wanted: impl Fn(&str) -> bool) -> io::Result<Vec<KeptLog>> {
-    let entries = match fs::read_dir(folder) {
+/// The files of a node, the oldest first.
+fn list(folder: &Path, node: Uuid) -> io::Result<Vec<KeptLog>> {
+    let entries = match fs::read_dir(folder.join(node.to_string())) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
     };
@@ -155,17 +180,14 @@ fn list(folder: &Path, wanted: impl Fn(&str) -> bool) -> io::Result<Vec<KeptLog>
     for entry in entries {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
-        if node_of(&name).is_none() || !wanted(&name) {
-            continue;
-        }
         // One that was removed meanwhile is none.
         let Ok(facts) = entry.metadata() else { continue };
-        if facts.is_file() {
+        if facts.is_file() && name.starts_with(&node.to_string()) {
             let kept_at = facts.modified().map_or(OffsetDateTime::UNIX_EPOCH, OffsetDateTime::from);
             kept.push(KeptLog { name, size_bytes: facts.len(), kept_at });
         }
     }
-    kept.sort_by(|one, other| (one.kept_at, &one.name).cmp(&(other.kept_at, &other.name)));
+    kept.sort_by(|one, other| by_age(one).cmp(&by_age(other)));
     Ok(kept)
 }
 
@@ -175,9 +197,9 @@ fn list(folder: &Path, wanted: impl Fn(&str) -> bool) -> io::Result<Vec<KeptLog>
 ///
 /// [`KeptLogError`], but not for a folder that there is not yet.
 pub(crate) async fn of(folder: &Path, node: Uuid) -> Result<Vec<KeptLog>, KeptLogError> {
-    let place = folder.to_owned();
-    let listed = blocking(move || list(&place, |name| node_of(name) == Some(node))).await;
-    listed.map_err(|source| KeptLogError { file: folder.to_owned(), source })
+    let outer = folder.to_owned();
+    let listed = blocking(move || list(&outer, node)).await;
+    listed.map_err(|source| KeptLogError { file: folder.join(node.to_string()), source })
 }
 
 /// An archive of a node; nothing when there is none of this name.
@@ -189,7 +211,7 @@ pub(crate) async fn read(folder: &Path, node: Uuid, name: &str) -> Result<Option
     // Only what is listed is read, so that no name leads elsewhere.
     let listed = of(folder, node).await?.into_iter().find(|log| log.name == name);
     let Some(log) = listed else { return Ok(None) };
-    let file = folder.join(log.name);
+    let file = place(folder, node, &log.name);
     let content = {
         let file = file.clone();
         blocking(move || fs::read(file)).await
@@ -209,8 +231,9 @@ mod tests {
         let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let mut time = std::time::SystemTime::UNIX_EPOCH;
         let mut keep = async |node: Uuid, number: u32, size: usize| {
-            let file = folder.path().join(format!("{node}_{number}.tar.gz"));
-            write(folder.path(), &file, vec![0; size], room).await.unwrap();
+            let name = format!("{node}_{number}.tar.gz");
+            write(folder.path(), node, &name, vec![0; size], room).await.unwrap();
+            let file = place(folder.path(), node, &name);
             time += std::time::Duration::from_secs(60);
             fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
         };
@@ -254,22 +277,35 @@ mod tests {
         let outer = tempfile::tempdir().unwrap();
         let (folder, node) = (outer.path().join("logs"), Uuid::from_u128(7));
         assert_eq!(of(&folder, node).await.unwrap(), []);
-        fs::create_dir(&folder).unwrap();
         let names = [format!("{node}_n1_cleaning.tar.gz"), format!("{}_n2.tar.gz", Uuid::nil())];
-        for name in &names {
-            fs::write(folder.join(name), name).unwrap();
+        for (node, name) in [(node, &names[0]), (Uuid::nil(), &names[1])] {
+            write_now(&place(&folder, node, name), name.as_bytes()).unwrap();
         }
-        fs::create_dir(folder.join(format!("{node}_folder"))).unwrap();
+        fs::create_dir(place(&folder, node, &format!("{node}_folder"))).unwrap();
         let outside = format!("{node}_outside");
         fs::write(outer.path().join(&outside), "").unwrap();
         let kept = of(&folder, node).await.unwrap();
         assert_eq!(kept.iter().map(|log| &log.name).collect::<Vec<_>>(), [&names[0]]);
         assert_eq!(kept[0].size_bytes, names[0].len() as u64);
         assert_eq!(read(&folder, node, &names[0]).await.unwrap().unwrap(), names[0].as_bytes());
-        let outsides = [format!("../{outside}"), format!("{node}_folder/../../{outside}")];
+        let outsides = [format!("../../{outside}"), format!("{node}_folder/../../../{outside}")];
         for name in [&names[1], "", &format!("{node}_folder"), &outsides[0], &outsides[1]] {
             assert_eq!(read(&folder, node, name).await.unwrap(), None, "{name}");
         }
+    }
+
+    /// A file that nobody can read would fail whoever reads the names of all.
+    #[tokio::test]
+    async fn l03_the_logs_of_a_node_are_found_without_those_of_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let (node, other) = (Uuid::from_u128(7), Uuid::from_u128(8));
+        let name = format!("{node}_n1.tar.gz");
+        write(folder.path(), node, &name, b"kept".to_vec(), LogRoom::default()).await.unwrap();
+        // No folder, where the other node has its own.
+        fs::write(folder.path().join(other.to_string()), "").unwrap();
+        assert_eq!(of(folder.path(), node).await.unwrap().len(), 1);
+        assert_eq!(read(folder.path(), node, &name).await.unwrap().unwrap(), b"kept");
+        assert!(of(folder.path(), other).await.is_err());
     }
 
     #[test]

@@ -80,9 +80,10 @@ async fn keep(
     folder: &Path,
     archive: Vec<u8>,
 ) -> Result<PathBuf, LogError> {
-    let file = folder.join(format!("{}.tar.gz", log_files::stem(node, services.now())));
+    let name = format!("{}.tar.gz", log_files::stem(node, services.now()));
+    let file = log_files::place(folder, node.uuid, &name);
     let room = services.settings.agent.deploy_logs_room;
-    match log_files::write(folder, &file, archive, room).await {
+    match log_files::write(folder, node.uuid, &name, archive, room).await {
         Ok(()) => Ok(file),
         Err(source) => Err(LogError::File { file, source }),
     }

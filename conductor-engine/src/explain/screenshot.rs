@@ -36,9 +36,11 @@ pub(crate) async fn keep(services: &Services, node: &Node) -> Result<Option<Stri
         return Err("a picture that is neither PNG nor JPEG; look at the driver of the node".to_owned());
     };
     let name = format!("{}_screen.{}", log_files::stem(node, services.now()), format.ending());
-    let file = folder.join(&name);
-    match log_files::write(folder, &file, image, settings.agent.deploy_logs_room).await {
+    match log_files::write(folder, node.uuid, &name, image, settings.agent.deploy_logs_room).await {
         Ok(()) => Ok(Some(name)),
-        Err(error) => Err(format!("{}: {error}; check that the folder may be written", file.display())),
+        Err(error) => {
+            let file = log_files::place(folder, node.uuid, &name);
+            Err(format!("{}: {error}; check that the folder may be written", file.display()))
+        }
     }
 }

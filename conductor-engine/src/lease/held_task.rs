@@ -6,11 +6,13 @@ use crate::lease::node_lease::NodeLease;
 use crate::lease::reservation::Reservation;
 use crate::records::PendingOrder;
 use crate::services::Services;
-use crate::store::{ConfigDrive, Record, StoreError};
+use crate::store::{Changed, Changes, ConfigDrive, Record, StoreError};
 use farrier_conductor::model::{Activity, Node};
-use farrier_conductor::{Host, Task};
+use farrier_conductor::{Host, Settings, Task};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::time::Instant;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 /// A task that holds the lease of its node.
@@ -51,19 +53,26 @@ impl HeldTask {
     /// Takes the lease of a node for an operator, with some patience. What is ordered already is carried out before: an order
     /// never replaces another one, and least of all the cleanup of what has failed.
     ///
+    /// When a task of this process has the node, this goes on as soon as that task has ended; another conductor's is looked
+    /// at again now and then.
+    ///
     /// # Errors
     ///
     /// [`StoreError::Held`] when that takes longer.
     pub(crate) async fn acquire(services: &Arc<Services>, id: &str) -> Result<Self, Error> {
-        for _ in 1..services.settings.node_locked_attempts {
+        let Settings { node_locked_attempts, node_locked_pause, .. } = services.settings;
+        let end = Instant::now() + node_locked_pause * node_locked_attempts.saturating_sub(1);
+        let mut freed = services.own_leases.freed();
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
             match Self::acquire_once(services, id).await {
-                Err(Error::Store(StoreError::Held { .. })) => {
-                    tokio::time::sleep(services.settings.node_locked_pause).await;
+                Err(Error::Store(StoreError::Held { node, .. })) if !left.is_zero() => {
+                    // Should time run out meanwhile, it is tried once more.
+                    drop(timeout(left.min(node_locked_pause), is_freed(&mut freed, node)).await);
                 }
                 other => return other,
             }
         }
-        Self::acquire_once(services, id).await
     }
 
     async fn acquire_once(services: &Arc<Services>, id: &str) -> Result<Self, Error> {
@@ -148,6 +157,13 @@ impl HeldTask {
         self.0.mark_saved();
         Ok(())
     }
+}
+
+/// Waits until a task of this process needs a node no more.
+async fn is_freed(freed: &mut Changes, node: Uuid) {
+    while let Some(Changed::Node(other)) = freed.next().await
+        && other != node
+    {}
 }
 
 /// Whether something is ordered of a node that is carried out before anything else can be. The order of an operation that

@@ -6,6 +6,8 @@ mod diagnosis;
 mod held_task;
 mod history;
 mod node_lease;
+mod renewal;
 mod reservation;
 
 pub(crate) use held_task::HeldTask;
+pub(crate) use renewal::renew_while_used;

@@ -57,7 +57,7 @@ impl NodeLease {
     }
 
     fn node(&self) -> Uuid {
-        self.reservation.lease.node
+        self.reservation.lease().node
     }
 
     /// Stores what changed, and ends the lease with it where nobody needs it any more.
@@ -91,7 +91,7 @@ impl NodeLease {
         };
         // Should this be cut off, nobody here knows what is stored.
         self.reservation.end = End::Leave;
-        let written = self.services.store.write(&self.reservation.lease, &change).await;
+        let written = self.services.store.write(self.reservation.lease(), &change).await;
         self.reservation.answered(written)?;
         *self.stored = (node.clone(), self.order);
         self.certificates = UnsavedCertificates::default();
@@ -105,14 +105,14 @@ impl NodeLease {
 
     /// Ends the lease.
     pub(super) async fn release(&mut self) -> Result<(), StoreError> {
-        self.services.store.release(&self.reservation.lease).await?;
+        self.services.store.release(self.reservation.lease()).await?;
         self.reservation.end = End::IsOver;
         Ok(())
     }
 
     /// Forgets the node.
     pub(super) async fn delete(&mut self) -> Result<(), StoreError> {
-        let deleted = self.services.store.delete(&self.reservation.lease).await;
+        let deleted = self.services.store.delete(self.reservation.lease()).await;
         self.reservation.answered(deleted)?;
         self.reservation.end = End::IsOver;
         Ok(())

@@ -7,6 +7,7 @@ mod power_sync;
 
 use crate::conductor::Conductor;
 use crate::error::Error;
+use crate::store::Changes;
 use expired_leases::ExpiredLeases;
 use farrier_conductor::settings::Settings;
 use power_sync::PowerSync;
@@ -59,14 +60,22 @@ impl Conductor {
                 tokio::time::sleep(TRACE_PAUSE).await;
             }
         };
-        let changes = async {
-            let mut changes = self.store().changed();
+        let wake = async |mut changes: Changes| {
             while let Some(changed) = changes.next().await {
                 self.workers().wake(changed);
             }
         };
+        let changes = wake(self.store().changed());
+        let watched = wake(self.events().watched());
+        let freed = async {
+            let mut freed = self.services().own_leases.freed();
+            while let Some(node) = freed.next().await {
+                self.workers().freed(node);
+            }
+        };
         let consoles = async { log_failure("consoles that were open", self.open_consoles().await) };
-        tokio::join!(unattended, expired_leases, power_sync, power_recovery, boot_traces, changes, consoles);
+        let wakes = async { tokio::join!(changes, watched, freed) };
+        tokio::join!(unattended, expired_leases, power_sync, power_recovery, boot_traces, wakes, consoles);
     }
 }
 

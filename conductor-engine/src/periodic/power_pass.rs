@@ -4,13 +4,12 @@
 
 use crate::error::Error;
 use crate::lease::HeldTask;
-use crate::services::Services;
+use crate::services::{ANSWER_TIMEOUT, Services};
 use crate::store::{Record, StoreError};
 use farrier_conductor::Error as TaskError;
 use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::model::{Node, PowerState};
 use std::sync::Arc;
-use std::time::Duration;
 use time::OffsetDateTime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -50,9 +49,6 @@ impl Reading {
 
 /// Which nodes a pass is about.
 pub(crate) type Wanted = fn(&Record, &Services) -> bool;
-
-/// How long a machine that is read has its slot. Most BMCs that are well answer within it, and the others are read too.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How sure a reading has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::periodic::power_pass::{Doubt, PowerPass, Reading, unchanged};
 use crate::services::Services;
-use crate::store::Record;
+use crate::store::{Filter, NodeColumn, Record, Selection};
 use farrier_conductor::model::{Fault, PowerState};
 use std::sync::Arc;
 
@@ -13,7 +13,10 @@ use std::sync::Arc;
 ///
 /// [`Error::Store`].
 pub(crate) async fn pass(services: &Arc<Services>) -> Result<(), Error> {
-    let nodes = services.store.identities().await?;
+    let column = |name| NodeColumn::named(name).expect("it is a column");
+    let fault = Filter::IsOneOf(column("fault"), vec![Fault::Power.as_str().to_owned()]);
+    let given_up = Selection::all(vec![fault, Filter::Flag(column("maintenance"), true)]);
+    let nodes = services.store.identities(&given_up).await?;
     let mut pass = PowerPass::new(services, nodes, is_given_up, Doubt::Nothing);
     while let Some(reading) = pass.next().await {
         let Ok(state) = reading.said else { continue };

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::periodic::power_pass::{Doubt, PowerPass, Reading, unchanged};
 use crate::records::PendingOrder;
 use crate::services::Services;
-use crate::store::Record;
+use crate::store::{Filter, NodeColumn, Record, Selection};
 use crate::workers::Workers;
 use farrier_conductor::model::{Activity, Fault, PowerAction, PowerState, ProvisionState};
 use farrier_conductor::settings::PowerSyncSettings;
@@ -61,14 +61,33 @@ fn judge(
 /// Whether a node is compared with its machine: a worker that works on it, or watches over its wait, knows better.
 fn is_compared(record: &Record, now: OffsetDateTime) -> bool {
     let Record { node, order, lease_expires_at, .. } = record;
-    let is_left_alone = match node.provision_state.activity() {
+    let is_reserved = node.reservation.is_some() && lease_expires_at.is_some_and(|until| until > now);
+    is_left_alone(node.provision_state)
+        && !node.maintenance
+        && node.target_power_state.is_none()
+        && order.is_none()
+        && !is_reserved
+}
+
+/// Whether nobody else looks after the power of nodes in a state.
+fn is_left_alone(state: ProvisionState) -> bool {
+    match state.activity() {
         Activity::Work | Activity::Wait => false,
         Activity::Rest | Activity::Hold | Activity::Failed => {
-            !matches!(node.provision_state, ProvisionState::Enroll | ProvisionState::AdoptFailed)
+            !matches!(state, ProvisionState::Enroll | ProvisionState::AdoptFailed)
         }
-    };
-    let is_reserved = node.reservation.is_some() && lease_expires_at.is_some_and(|until| until > now);
-    is_left_alone && !node.maintenance && node.target_power_state.is_none() && order.is_none() && !is_reserved
+    }
+}
+
+/// The nodes that may be compared, as far as their columns say so.
+fn left_alone() -> Selection {
+    let states = ProvisionState::ALL.iter().copied().filter(|state| is_left_alone(*state));
+    let states = states.map(|state| state.to_string()).collect();
+    let maintenance = NodeColumn::named("maintenance").expect("it is a column");
+    Selection::all(vec![
+        Filter::IsOneOf(NodeColumn::PROVISION_STATE, states),
+        Filter::Flag(maintenance, false),
+    ])
 }
 
 /// Whether a node is compared with its machine, which has to say by itself whether it is on.
@@ -89,9 +108,8 @@ impl PowerSync {
     ///
     /// [`Error::Store`].
     pub(crate) async fn pass(&mut self) -> Result<(), Error> {
-        let mut nodes = self.services.store.identities().await?;
-        let known: HashSet<_> = nodes.iter().collect();
-        self.failures.retain(|node, _| known.contains(node));
+        let mut nodes = self.services.store.identities(&left_alone()).await?;
+        self.forget_those_in_other_hands(&nodes);
         nodes.sort_by_key(|node| self.failures.contains_key(node));
         let mut pass = PowerPass::new(&self.services, nodes, is_synchronised, Doubt::Contradictions);
         while let Some(reading) = pass.next().await {
@@ -101,6 +119,12 @@ impl PowerSync {
             }
         }
         Ok(())
+    }
+
+    /// What failed is forgotten of a node that was deleted, or that an operation or an operator has.
+    fn forget_those_in_other_hands(&mut self, nodes: &[Uuid]) {
+        let known: HashSet<_> = nodes.iter().collect();
+        self.failures.retain(|node, _| known.contains(node));
     }
 
     async fn conclude(&mut self, reading: &Reading) -> Result<(), Error> {

@@ -12,7 +12,7 @@
 //! A [`Store`] is three traits. Tests of a new store run [`conformance`] (feature `conformance`) against it, as those
 //! of the store in SQLite and of the one in memory do.
 //!
-//! All statements are in one file and are SQL that SQLite and PostgreSQL read alike: `$1` for parameters, TEXT,
+//! All statements are in one folder and are SQL that SQLite and PostgreSQL read alike: `$1` for parameters, TEXT,
 //! BIGINT and BOOLEAN for types, microseconds since 1970 for times, JSON as TEXT that no statement looks into,
 //! `RETURNING`, no functions of one of the two. What a store does beside them (the pragmas of a connection, how a
 //! full disk is told) stands with the store.
@@ -35,6 +35,7 @@ mod selection;
 pub mod sqlite;
 #[cfg(feature = "sqlite")]
 mod statements;
+mod waits;
 
 pub use catalogue::CatalogueStore;
 pub use changes::{ChangeFeed, Changed, Changes};
@@ -42,12 +43,14 @@ pub use evidence::EvidenceStore;
 pub use farrier_conductor::task::change::{BootTraceChange, InspectionChange, SessionChange};
 pub use nodes::NodeStore;
 pub use record::{
-    CertificateChange, Change, ConfigDrive, DiagnosisChange, Held, Lease, OrderChange, Record, Terms,
+    CertificateChange, Change, ConfigDrive, DiagnosisChange, Held, Lease, OrderChange, Record, Revision,
+    Terms,
 };
 pub use selection::{
     AllocationSelection, Documents, Filter, NodeColumn, Outline, OwnedPort, PortSelection, Position,
     ResourceSelection, Selection,
 };
+pub use waits::{Waited, Waits, WriteKind};
 
 use uuid::Uuid;
 

@@ -1,8 +1,12 @@
 //! Nodes, their agents, their orders and their leases.
 
-use super::{Change, Changes, Documents, Held, Lease, Outline, Record, Selection, StoreError, Terms};
+use super::{
+    Change, Changes, Documents, Held, Lease, Outline, Record, Revision, Selection, StoreError, Terms, Waited,
+    WriteKind,
+};
 use async_trait::async_trait;
 use farrier_conductor::model::{AgentSession, MacAddress, Node, ProvisionState};
+use std::net::IpAddr;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -15,6 +19,12 @@ pub trait NodeStore: Send + Sync {
     /// Hints, from now on, that a node has something for its worker: a heartbeat was recorded, or an order was written. Any
     /// may be missing: a store whose other processes cannot reach this one tells of its own changes alone.
     fn changed(&self) -> Changes;
+
+    /// How long this process waited to write, since it opened the store. A store without turns has nothing to tell.
+    fn waited(&self, kind: WriteKind) -> Waited {
+        let _ = kind;
+        Waited::default()
+    }
 
     /// Adds a node.
     ///
@@ -44,7 +54,7 @@ pub trait NodeStore: Send + Sync {
     /// [`StoreError::Failed`].
     async fn owners(&self, addresses: &[MacAddress]) -> Result<Vec<Uuid>, StoreError>;
 
-    /// What the columns of some nodes say, in their order.
+    /// What the columns that are asked for say of some nodes, in their order.
     ///
     /// # Errors
     ///
@@ -65,12 +75,34 @@ pub trait NodeStore: Send + Sync {
     /// [`StoreError::Failed`].
     async fn records(&self, selection: &Selection) -> Result<Vec<Record>, StoreError>;
 
-    /// The identity of every node: a caller that looks at all of them in turn need not have all their records at once.
+    /// The identities of some nodes, in their order: a caller that looks at all of them in turn need not have all their
+    /// records at once.
     ///
     /// # Errors
     ///
     /// [`StoreError::Failed`].
-    async fn identities(&self) -> Result<Vec<Uuid>, StoreError>;
+    async fn identities(&self, selection: &Selection) -> Result<Vec<Uuid>, StoreError>;
+
+    /// What tells whether the record of a node is as it was when it was read: it costs a small part of the record.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn revision(&self, uuid: Uuid) -> Result<Option<Revision>, StoreError>;
+
+    /// The nodes in `inspect wait` whose BMC is noted at any of these addresses, each once.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn at_bmc(&self, addresses: &[IpAddr]) -> Result<Vec<Uuid>, StoreError>;
+
+    /// How many nodes are in each shard, and how many in none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn shards(&self) -> Result<Vec<(Option<String>, u64)>, StoreError>;
 
     /// How many nodes are in each provision state; states of none may be left out.
     ///
@@ -113,6 +145,13 @@ pub trait NodeStore: Send + Sync {
     ///
     /// [`StoreError::Overtaken`], [`StoreError::Gone`].
     async fn renew(&self, lease: &Lease, expires_at: OffsetDateTime) -> Result<(), StoreError>;
+
+    /// Makes leases last until `expires_at`, by one statement, and tells the nodes of those that there still are.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`]: none of them is known to be lost.
+    async fn renew_all(&self, leases: &[Lease], expires_at: OffsetDateTime) -> Result<Vec<Uuid>, StoreError>;
 
     /// Ends a lease. Nothing happens when it was overtaken.
     ///

@@ -23,6 +23,29 @@ pub struct Record {
     pub lease_expires_at: Option<OffsetDateTime>,
 }
 
+/// What tells whether a record is as it was: each part grows when something is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revision {
+    /// Writes of the node.
+    pub node: i64,
+    /// Heartbeats of its agent.
+    pub session: i64,
+    /// Epoch of its last lease.
+    pub epoch: i64,
+    /// The conductor that has the lease.
+    pub reservation: Option<String>,
+    /// When the lease expires that somebody holds.
+    pub lease_expires_at: Option<OffsetDateTime>,
+}
+
+impl Revision {
+    /// Whether the record is as it was when `other` was read. Leases that are renewed change nothing.
+    pub fn is_same_record(&self, other: &Self) -> bool {
+        let parts = |one: &Self| (one.node, one.session, one.epoch, one.reservation.is_some());
+        parts(self) == parts(other)
+    }
+}
+
 /// The right to change a node. Each lease of a node has a higher epoch than the one before, and a write is refused
 /// whose epoch is not the highest.
 #[derive(Debug, Clone, PartialEq, Eq)]

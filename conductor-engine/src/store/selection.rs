@@ -42,6 +42,9 @@ pub(super) const NODE: &[(&str, Kind)] = &[
     ("created_at", Kind::Time),
     ("updated_at", Kind::Time),
     ("chassis_uuid", Kind::Text),
+    ("console_enabled", Kind::Flag),
+    ("retired", Kind::Flag),
+    ("protected", Kind::Flag),
 ];
 
 /// A field of a node that is a column, so that lists can be filtered and sorted by it.
@@ -81,12 +84,14 @@ pub enum Filter {
     IsOneOf(NodeColumn, Vec<String>),
     /// A flag is this.
     Flag(NodeColumn, bool),
-    /// There is a value, or none.
+    /// A text is this, or there is none.
+    IsOrHasNone(NodeColumn, String),
+    /// There is a text, or none.
     IsSet(NodeColumn, bool),
     /// One of these is this text.
     AnyIs(Vec<NodeColumn>, String),
-    /// A flag that is no column is this.
-    Noted(&'static str, bool),
+    /// The node has this trait.
+    HasTrait(String),
     /// A text that is no column has this part.
     Contains(&'static str, String),
 }
@@ -113,21 +118,36 @@ pub struct Selection {
     pub after: Option<Position>,
     /// At most so many.
     pub limit: u32,
+    /// The columns that are read of each, where columns are read.
+    pub columns: Vec<NodeColumn>,
 }
 
 impl Selection {
-    /// The first nodes, the oldest first.
+    /// The first nodes, the oldest first, with all columns.
     pub fn first(limit: u32) -> Self {
-        Self { filters: Vec::new(), sort: NodeColumn::CREATED_AT, descending: false, after: None, limit }
+        let columns = NODE.iter().map(|(name, kind)| NodeColumn { name, kind: *kind }).collect();
+        Self {
+            filters: Vec::new(),
+            sort: NodeColumn::CREATED_AT,
+            descending: false,
+            after: None,
+            limit,
+            columns,
+        }
+    }
+
+    /// All nodes for which this holds, by their identity.
+    pub fn all(filters: Vec<Filter>) -> Self {
+        Self { filters, sort: NodeColumn::UUID, columns: Vec::new(), ..Self::first(u32::MAX) }
     }
 }
 
-/// What the columns of a node say: all of it that most lists need, without its documents.
+/// What columns of a node say: all of it that most lists need, without its documents.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outline {
     /// The node.
     pub uuid: Uuid,
-    /// Its columns as fields, with `uuid` and `reservation`.
+    /// The columns that were asked for as fields, with `uuid` and `reservation`.
     pub fields: Vec<(&'static str, Value)>,
     /// When the lease expires that somebody holds.
     pub lease_expires_at: Option<OffsetDateTime>,

@@ -5,6 +5,7 @@
 //! goes on from the store.
 
 mod pass;
+mod power_check;
 mod silence;
 mod waiting;
 mod work;
@@ -15,8 +16,9 @@ use crate::services::Services;
 use crate::store::{Changed, StoreError};
 use crate::workers::pass::{Schedule, WorkerPass, WorkerState};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -28,6 +30,34 @@ const STORE_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Workers {
     services: Arc<Services>,
     slots: Mutex<HashMap<Uuid, Arc<WorkerSlot>>>,
+    passes: Passes,
+}
+
+/// The passes that were made.
+#[derive(Default)]
+struct Passes {
+    count: AtomicU64,
+    micros: AtomicU64,
+}
+
+impl Passes {
+    fn note(&self, took: Duration) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.micros.fetch_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+/// What workers do, in figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkerFigures {
+    /// Workers, one for each node that is not at rest.
+    pub workers: usize,
+    /// Passes that they made.
+    pub passes: u64,
+    /// How long these took together.
+    pub pass_time: Duration,
+    /// For how long the heartbeat or order waits that is served last.
+    pub longest_wait: Duration,
 }
 
 /// Where a worker is told what happened to its node.
@@ -39,8 +69,17 @@ struct WorkerSlot {
 
 #[derive(Default)]
 struct Inbox {
-    is_woken: bool,
+    /// Since when the worker is to look at its node.
+    woken_at: Option<Instant>,
+    /// Whether it waits for somebody else to give the lease back.
+    waits_for_lease: bool,
     task: Option<HeldTask>,
+}
+
+impl Inbox {
+    fn wake(&mut self) {
+        self.woken_at.get_or_insert_with(Instant::now);
+    }
 }
 
 impl WorkerSlot {
@@ -52,28 +91,61 @@ impl WorkerSlot {
 impl Workers {
     /// Nobody works yet.
     pub(crate) fn new(services: Arc<Services>) -> Arc<Self> {
-        Arc::new(Self { services, slots: Mutex::default() })
+        Arc::new(Self { services, slots: Mutex::default(), passes: Passes::default() })
+    }
+
+    /// What the workers do.
+    pub(crate) fn figures(&self) -> WorkerFigures {
+        let slots = self.slots();
+        let waits = slots.values().filter_map(|slot| Some(slot.inbox().woken_at?.elapsed()));
+        WorkerFigures {
+            workers: slots.len(),
+            passes: self.passes.count.load(Ordering::Relaxed),
+            pass_time: Duration::from_micros(self.passes.micros.load(Ordering::Relaxed)),
+            longest_wait: waits.max().unwrap_or_default(),
+        }
     }
 
     /// Hands a node over under its lease.
     pub(crate) fn hand_over(self: &Arc<Self>, task: HeldTask) {
-        self.tell(task.node.uuid, |inbox| (inbox.is_woken, inbox.task) = (true, Some(task)));
+        self.tell(task.node.uuid, |inbox| {
+            inbox.wake();
+            inbox.task = Some(task);
+        });
     }
 
     /// Has a worker begin with a heartbeat of a node that no worker looks after; a worker that does is woken by the
     /// [changes](crate::store::NodeStore::changed) of the store.
     pub(crate) fn begin(self: &Arc<Self>, node: Uuid) {
         if !self.slots().contains_key(&node) {
-            self.tell(node, |inbox| inbox.is_woken = true);
+            self.tell(node, Inbox::wake);
         }
     }
 
     /// Wakes the workers of nodes that have changed.
     pub(crate) fn wake(&self, changed: Changed) {
+        self.wake_those(changed, |_| true);
+    }
+
+    /// Wakes the workers that wait for the lease of a node that a task of this process needs no more. A worker takes a lease
+    /// up that was left.
+    pub(crate) fn freed(self: &Arc<Self>, freed: Changed) {
+        self.wake_those(freed, |inbox| inbox.waits_for_lease);
+        if let Changed::Node(node) = freed
+            && self.services.own_leases.is_left(node)
+        {
+            self.attend(node);
+        }
+    }
+
+    fn wake_those(&self, changed: Changed, wants: impl Fn(&Inbox) -> bool) {
         let slots = self.slots();
         let wake = |slot: &Arc<WorkerSlot>| {
-            slot.inbox().is_woken = true;
-            slot.wake.notify_one();
+            let mut inbox = slot.inbox();
+            if wants(&inbox) {
+                inbox.wake();
+                slot.wake.notify_one();
+            }
         };
         match changed {
             Changed::Node(node) => slots.get(&node).into_iter().for_each(wake),
@@ -93,7 +165,7 @@ impl Workers {
         let is_woken = {
             let mut inbox = slot.inbox();
             tell(&mut inbox);
-            inbox.is_woken
+            inbox.woken_at.is_some()
         };
         if is_new {
             tokio::spawn(Arc::clone(self).work(node, slot));
@@ -107,13 +179,15 @@ impl Workers {
     }
 
     async fn work(self: Arc<Self>, node: Uuid, slot: Arc<WorkerSlot>) {
-        let mut state = if slot.inbox().is_woken { WorkerState::woken() } else { WorkerState::new() };
+        let is_woken = slot.inbox().woken_at.is_some();
+        let mut state = if is_woken { WorkerState::woken() } else { WorkerState::new() };
         loop {
             let handed = {
                 let mut inbox = slot.inbox();
-                inbox.is_woken = false;
+                (inbox.woken_at, inbox.waits_for_lease) = (None, false);
                 inbox.task.take()
             };
+            let begun = Instant::now();
             let next = match self
                 .in_task(node, async move |pass| (pass.take(handed, &mut state).await, state))
                 .await
@@ -127,12 +201,17 @@ impl Workers {
                     self.fail(node, reason).await
                 }
             };
+            self.passes.note(begun.elapsed());
             let pause = match next {
                 Ok(Schedule::Again) => continue,
                 Ok(Schedule::Nothing) => match self.leave(node, &slot) {
                     true => return,
                     false => continue,
                 },
+                Ok(Schedule::WhenFree) => {
+                    slot.inbox().waits_for_lease = true;
+                    self.services.settings.check_interval
+                }
                 Ok(Schedule::After(pause)) => pause,
                 Err(error) => self.pause_after(&error),
             };
@@ -180,7 +259,7 @@ impl Workers {
     /// Leaves the slot, unless somebody has said something meanwhile.
     fn leave(&self, node: Uuid, slot: &WorkerSlot) -> bool {
         let mut slots = self.slots();
-        let leaves = !slot.inbox().is_woken;
+        let leaves = slot.inbox().woken_at.is_none();
         if leaves {
             slots.remove(&node);
         }

@@ -4,7 +4,9 @@ use crate::error::Error;
 use crate::lease::HeldTask;
 use crate::operations::inspect as inspection;
 use crate::operations::{self, ATTEMPTS};
-use crate::services::Services;
+use crate::services::{ENDED, Services};
+use crate::store::{Record, Revision};
+use crate::workers::power_check::PowerCheck;
 use crate::workers::silence::Silence;
 use crate::workers::work::{Operation, Work};
 use farrier_conductor::agent::AgentClient;
@@ -24,6 +26,8 @@ pub(crate) enum Schedule {
     Again,
     /// After a while, or when somebody says something.
     After(Duration),
+    /// When whoever works on the node has given its lease back.
+    WhenFree,
     /// When somebody says something: the node is at rest.
     Nothing,
 }
@@ -31,6 +35,9 @@ pub(crate) enum Schedule {
 /// What a worker knows from pass to pass. Whatever ends it, nothing is lost with it.
 pub(crate) struct WorkerState {
     pub(crate) silence: Silence,
+    pub(crate) power: PowerCheck,
+    /// The record as it was read last.
+    seen: Option<(Revision, Arc<Record>)>,
     /// One client for each agent, since a TLS handshake a second is much for a small machine.
     pub(crate) client: Option<AgentClient>,
 }
@@ -38,12 +45,28 @@ pub(crate) struct WorkerState {
 impl WorkerState {
     /// Nothing yet.
     pub(crate) fn new() -> Self {
-        Self { silence: Silence::new(Instant::now()), client: None }
+        Self { silence: Silence::new(Instant::now()), power: PowerCheck::default(), seen: None, client: None }
     }
 
     /// Nothing yet, of a worker that begins because of a heartbeat.
     pub(crate) fn woken() -> Self {
-        Self { silence: Silence::woken(Instant::now()), client: None }
+        Self { silence: Silence::woken(Instant::now()), ..Self::new() }
+    }
+
+    /// The record of a node with who has its lease. It is read when it has changed since it was read last, and what tells
+    /// that is a small part of it.
+    async fn look(
+        &mut self,
+        services: &Services,
+        node: Uuid,
+    ) -> Result<Option<(Revision, Arc<Record>)>, Error> {
+        let Some(revision) = services.store.revision(node).await? else { return Ok(None) };
+        let is_known = self.seen.as_ref().is_some_and(|(seen, _)| seen.is_same_record(&revision));
+        if !is_known {
+            let Some(record) = services.store.get(node).await? else { return Ok(None) };
+            self.seen = Some((revision.clone(), Arc::new(record)));
+        }
+        Ok(self.seen.as_ref().map(|(_, record)| (revision, Arc::clone(record))))
     }
 }
 
@@ -74,13 +97,22 @@ impl WorkerPass {
         if let Some(task) = HeldTask::pick_up(&self.services, self.node).await? {
             return self.take_up(task).await;
         }
-        let Some(record) = self.services.store.get(self.node).await? else { return Ok(Schedule::Nothing) };
+        let Some((revision, record)) = state.look(&self.services, self.node).await? else {
+            return Ok(Schedule::Nothing);
+        };
         match Work::of(&record.node, record.order.as_ref()) {
             Work::Nothing => Ok(Schedule::Nothing),
             Work::Await => self.wait(&record, state).await,
+            _ if self.is_held(&revision) => Ok(Schedule::WhenFree),
             // The worker that worked on it is no more.
             _ => self.take_up(HeldTask::try_acquire(&self.services, self.node).await?).await,
         }
+    }
+
+    /// Whether somebody has the lease of the node.
+    fn is_held(&self, revision: &Revision) -> bool {
+        let is_live = revision.lease_expires_at.is_some_and(|until| until > ENDED);
+        self.services.own_leases.has(self.node) || revision.reservation.is_some() && is_live
     }
 
     /// Ends the node's operation as failed.

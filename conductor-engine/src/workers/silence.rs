@@ -1,13 +1,10 @@
-//! How long the agent of a node that waits has been silent, and whether its machine is on.
+//! How long the agent of a node that waits has been silent.
 
 use crate::explain::who_acts::Signs;
 use crate::store::Record;
-use farrier_conductor::model::{PowerState, StepKind};
+use farrier_conductor::model::StepKind;
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
-
-/// Equal readings after which a machine is believed to be off: BMCs err.
-const OFF_READINGS: u32 = 2;
 
 /// What was seen of a node that waits.
 ///
@@ -19,7 +16,6 @@ pub(crate) struct Silence {
     signs: Option<Signs>,
     silent_since: Instant,
     looked_at: Instant,
-    off_readings: u32,
     /// The heartbeat that was last gone on with.
     handled: Option<OffsetDateTime>,
     /// Whether a heartbeat is why the worker of the node has begun.
@@ -42,7 +38,6 @@ impl Silence {
             signs: None,
             silent_since: now,
             looked_at: now,
-            off_readings: 0,
             handled: None,
             is_woken: false,
             unreached: None,
@@ -70,7 +65,7 @@ impl Silence {
 
     /// The node pauses: nothing counts as silence until it goes on. What was gone on with stays so.
     pub(crate) fn pause(&mut self, now: Instant) {
-        (self.silent_since, self.off_readings, self.unreached) = (now, 0, None);
+        (self.silent_since, self.unreached) = (now, None);
     }
 
     /// The agent of a record was reached.
@@ -115,17 +110,6 @@ impl Silence {
     pub(crate) fn duration(&self, now: Instant) -> Duration {
         let unreached = self.unreached.as_ref().map(|unreached| unreached.since);
         now - unreached.map_or(self.silent_since, |since| since.min(self.silent_since))
-    }
-
-    /// Takes note of a reading, and tells whether the machine is off.
-    pub(crate) fn is_off(&mut self, reading: PowerState) -> bool {
-        self.off_readings = if reading == PowerState::Off { self.off_readings + 1 } else { 0 };
-        self.was_off()
-    }
-
-    /// Whether the machine was off by the last readings.
-    pub(crate) fn was_off(&self) -> bool {
-        self.off_readings >= OFF_READINGS
     }
 
     /// Whether there is a heartbeat that was not gone on with.
@@ -274,15 +258,6 @@ mod tests {
         assert!(is_called(&record, Silence::woken(now)));
         record.node.driver_internal_info.clean.skip_current = Some(false);
         assert!(is_called(&record, Silence::new(now)));
-    }
-
-    #[test]
-    fn one_reading_off_is_not_believed() {
-        let mut silence = Silence::new(Instant::now());
-        assert!(!silence.is_off(PowerState::Off));
-        assert!(!silence.is_off(PowerState::On));
-        assert!(!silence.is_off(PowerState::Off));
-        assert!(silence.is_off(PowerState::Off));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::lease::HeldTask;
 use crate::operations;
 use crate::store::Record;
 use crate::workers::pass::{Schedule, WorkerPass, WorkerState};
+use crate::workers::power_check::PowerCheck;
 use crate::workers::silence::Silence;
 use farrier_conductor::agent::{AgentClient, AgentError};
 use farrier_conductor::heartbeat::{Next, Verdict, next};
@@ -103,6 +104,7 @@ impl WorkerPass {
         if record.node.maintenance {
             // It pauses, and its operator may do what they like to the machine.
             state.silence.pause(Instant::now());
+            state.power = PowerCheck::default();
             return Ok(Schedule::After(pause));
         }
         let news = match next {
@@ -137,19 +139,20 @@ impl WorkerPass {
         if state.silence.why_unreached().is_none() {
             state.silence.handled(record);
         }
-        match self.stuck(record, &mut state.silence).await {
-            Some(reason) => self.give_up(record, &reason, &mut state.silence).await,
+        match self.stuck(record, state).await {
+            Some(reason) => self.give_up(record, &reason, state).await,
             None => Ok(Schedule::After(pause)),
         }
     }
 
-    /// How long until the next look: deployments have a progress bar.
+    /// How long until the next look: deployments have a progress bar, when somebody watches it.
     fn pause(&self, record: &Record) -> Duration {
         let settings = &self.services.settings;
         let is_written = StepKind::of(record.node.provision_state) == Some(StepKind::Deploy)
             && runs_in_agent(&record.node)
             && record.session.agent_url.is_some();
-        if is_written { settings.progress_interval } else { settings.check_interval }
+        let is_shown = is_written && self.services.events.is_watched(self.node);
+        if is_shown { settings.progress_interval } else { settings.check_interval }
     }
 
     /// Goes on under the lease, unless something happened to the node since it was looked at.
@@ -213,7 +216,7 @@ impl WorkerPass {
         kind: StepKind,
         refresh: bool,
     ) -> bool {
-        let WorkerState { silence, client } = state;
+        let WorkerState { silence, client, .. } = state;
         let is_called = silence.is_called(record);
         if is_called && refresh || record.node.plan(kind).disable_ramdisk {
             return true;
@@ -257,6 +260,7 @@ impl WorkerPass {
         let Some(client) = known else { return Asked::when(is_called) };
         if kind == StepKind::Deploy
             && in_agent
+            && self.services.events.is_watched(self.node)
             && let Ok(progress) = client.progress().await
         {
             let is_at_work = matches!(progress.phase, Phase::Writing | Phase::Verifying | Phase::Finishing);
@@ -305,7 +309,8 @@ impl WorkerPass {
     }
 
     /// Why a node that waits will not go on by itself, if so.
-    async fn stuck(&self, record: &Record, silence: &mut Silence) -> Option<String> {
+    async fn stuck(&self, record: &Record, state: &mut WorkerState) -> Option<String> {
+        let WorkerState { silence, power, .. } = state;
         let Record { node, session, .. } = record;
         let settings = &self.services.settings;
         if let Err(error) = self.services.hardware.power(node) {
@@ -316,11 +321,8 @@ impl WorkerPass {
             (Some(step), _) => step.step.as_str(),
             (None, kind) => kind.map_or("none", StepKind::as_str),
         };
-        if needs_agent(node)
-            && let Ok(reading) =
-                silence.during(settings.check_interval, self.services.power_state(node)).await
-            && silence.is_off(reading)
-        {
+        let is_silent = silence.why_unreached().is_some();
+        if needs_agent(node) && power.is_off(&self.services, node, is_silent) {
             return Some(format!(
                 "node {}: the machine went off while it was waited for (step {step}); {}",
                 node.label(),
@@ -354,14 +356,15 @@ impl WorkerPass {
     }
 
     /// Fails a wait, with what can be had of the machine in a while.
-    async fn give_up(&self, seen: &Record, reason: &str, silence: &mut Silence) -> Result<Schedule, Error> {
+    async fn give_up(&self, seen: &Record, reason: &str, state: &mut WorkerState) -> Result<Schedule, Error> {
+        let WorkerState { silence, power, .. } = state;
         let words = gather_all(&self.services, &seen.node);
         let words = silence.during(self.services.settings.check_interval, words).await;
         let reason = match &words.cause {
             Some(cause) => format!("{reason}; the cause may be that {cause}"),
             None => reason.to_owned(),
         };
-        let (is_unreached, is_off) = (silence.why_unreached().is_some(), silence.was_off());
+        let (is_unreached, is_off) = (silence.why_unreached().is_some(), power.was_off());
         self.fail_wait(seen, &reason, Found { words: Some(words), is_unreached, is_off }).await
     }
 

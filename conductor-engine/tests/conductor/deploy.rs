@@ -6,7 +6,7 @@ mod other_interfaces;
 
 use crate::stand_ins::agent::{FLUSH, Script};
 use crate::stand_ins::machine::Boot;
-use crate::stand_ins::stage::{Stage, image};
+use crate::stand_ins::stage::{PATIENCE, Stage, image};
 use farrier_conductor::Error as TaskError;
 use farrier_conductor::EventKind;
 use farrier_conductor::interfaces::MediumReads;
@@ -41,6 +41,7 @@ fn knows_an_agent(node: &Node) -> bool {
 #[tokio::test]
 async fn a_node_becomes_active_and_its_events_tell_how() {
     let stage = Stage::new(Script::default()).await;
+    stage.watch().await;
     stage.deploy().await;
     let node = stage.wait_for(ProvisionState::Active).await;
     assert_eq!(node.last_error, None);
@@ -407,15 +408,44 @@ async fn a_removed_instance_leaves_an_available_node_that_is_off() {
 #[tokio::test]
 async fn an_agent_that_does_not_offer_its_progress_is_not_asked_for_it() {
     let stage = Stage::new(Script { offers_no_progress: true, ..Script::default() }).await;
+    stage.watch().await;
     stage.deploy().await;
     assert_eq!(stage.wait_for(ProvisionState::Active).await.last_error, None);
     assert_eq!(stage.script().progress_asked, 0);
+}
+
+/// Nobody would see it, and an agent that writes has something else to do.
+#[tokio::test]
+async fn l01_an_agent_that_nobody_watches_is_not_asked_for_its_progress() {
+    let stage = Stage::new(Script { blocked: true, ..Script::default() }).await;
+    stage.deploy().await;
+    let end = Instant::now() + PATIENCE;
+    let passes = || stage.conductor.figures().workers.passes;
+    while stage.script().accepted.iter().all(|(name, _)| name != "deploy.execute_deploy_step") {
+        assert!(Instant::now() < end, "waited for the step");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let seen = passes();
+    while passes() < seen + 20 {
+        assert!(Instant::now() < end, "waited for passes");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(stage.script().progress_asked, 0);
+    // As soon as somebody watches, it is.
+    stage.watch().await;
+    while stage.script().progress_asked == 0 {
+        assert!(Instant::now() < end, "waited for progress");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    stage.change(|script| script.blocked = false);
+    assert_eq!(stage.wait_for(ProvisionState::Active).await.last_error, None);
 }
 
 /// One request at a time tells how far a step is; its end is found without a heartbeat, which may get lost.
 #[tokio::test]
 async fn an_agent_at_work_is_asked_for_its_progress_alone() {
     let stage = Stage::new(Script { calls_once: true, ..Script::default() }).await;
+    stage.watch().await;
     stage.deploy().await;
     stage.wait_for(ProvisionState::Active).await;
     let listed = stage.machine.script.lock().unwrap().listed_at_work;

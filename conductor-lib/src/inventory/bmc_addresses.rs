@@ -47,12 +47,10 @@ pub fn forget(node: &mut Node) {
     node.driver_internal_info.others.remove(NOTE);
 }
 
-/// Whether the BMC of a node has one of these addresses.
-pub fn is_at(node: &Node, addresses: &[IpAddr]) -> bool {
+/// The addresses that are noted of the BMC of a node.
+pub fn noted(node: &Node) -> impl Iterator<Item = IpAddr> {
     let noted = node.driver_internal_info.others.get(NOTE).and_then(|noted| noted.as_array());
-    let mut noted =
-        noted.into_iter().flatten().filter_map(|address| address.as_str()?.parse::<IpAddr>().ok());
-    noted.any(|address| addresses.contains(&address))
+    noted.into_iter().flatten().filter_map(|address| address.as_str()?.parse().ok())
 }
 
 /// The host of an address, which may be a URL.
@@ -96,9 +94,8 @@ mod tests {
         node.driver_info = serde_json::from_value(info).unwrap();
         note(&mut node).await;
         assert_eq!(node.driver_internal_info.others[NOTE], json!(["127.0.0.1"]));
-        assert!(is_at(&node, &["127.0.0.1".parse().unwrap()]));
-        assert!(!is_at(&node, &["127.0.0.2".parse().unwrap()]));
+        assert_eq!(noted(&node).collect::<Vec<_>>(), ["127.0.0.1".parse::<IpAddr>().unwrap()]);
         forget(&mut node);
-        assert!(!is_at(&node, &["127.0.0.1".parse().unwrap()]));
+        assert_eq!(noted(&node).count(), 0);
     }
 }

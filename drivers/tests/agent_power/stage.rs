@@ -136,6 +136,7 @@ fn quick(api_url: &str) -> Settings {
         fast_track: true,
         automated_clean: false,
         check_interval: Duration::from_millis(20),
+        power_check_interval: Duration::from_millis(20),
         progress_interval: Duration::from_millis(10),
         power_state_change_timeout: Duration::from_secs(10),
         power_poll_interval: Duration::from_millis(5),

@@ -143,6 +143,7 @@ const NODE: &str = "nodes/metal3~host-0";
 async fn conductor(folder: &Path, api: &str) -> Conductor {
     let settings_ = Settings {
         check_interval: Duration::from_millis(20),
+        power_check_interval: Duration::from_millis(20),
         power_poll_interval: Duration::from_millis(5),
         ..Settings::new(api)
     };

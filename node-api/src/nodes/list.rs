@@ -16,7 +16,6 @@ use farrier_engine::Error;
 use farrier_engine::records::ResourceKind;
 use farrier_engine::store::{Documents, Filter, NodeColumn, Outline, Position, Selection, StoreError};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use tokio::task::JoinHandle;
 
 /// Nodes that are read at a time: of their columns alone, and with their documents.
@@ -36,8 +35,6 @@ enum By {
     IsSet(&'static str),
     /// A text of any of these columns.
     TextOfAny(&'static [&'static str]),
-    /// A flag of the record.
-    Noted(&'static str),
     /// A part of a text of the record.
     Part(&'static str),
 }
@@ -55,7 +52,7 @@ const FILTERS: &[(&str, u16, By)] = &[
     ("conductor_group", 46, By::Text("conductor_group")),
     ("owner", 50, By::Text("owner")),
     ("description_contains", 51, By::Part("description")),
-    ("retired", 61, By::Noted("retired")),
+    ("retired", 61, By::Flag("retired")),
     ("project", 65, By::TextOfAny(&["owner", "lessee"])),
     ("lessee", 65, By::Text("lessee")),
     ("shard", 82, By::Texts("shard")),
@@ -115,6 +112,10 @@ async fn list(
     let is_brief = view.needs_only(|field| {
         ["reservation", "conductor"].contains(&field) || NodeColumn::named(field).is_some()
     });
+    if is_brief {
+        let sort = selection.sort;
+        selection.columns.retain(|column| *column == sort || view.shows(column.name()));
+    }
     let source = Nodes { conductor, view, selection, is_brief, ahead: None };
     answer("nodes", source, if is_brief { OUTLINES } else { RECORDS }, &paging, url).await
 }
@@ -138,7 +139,6 @@ fn filters(conductor: &Conductor, asked: &mut Asked) -> Result<Vec<Filter>, Refu
             By::TextOfAny(fields) => asked
                 .take(word, *since)?
                 .map(|text| Filter::AnyIs(fields.iter().map(|field| column(field)).collect(), text)),
-            By::Noted(field) => asked.take_flag(word, *since)?.map(|flag| Filter::Noted(field, flag)),
             By::Part(field) => asked.take(word, *since)?.map(|part| Filter::Contains(field, part)),
         };
         if let Some(Filter::IsOneOf(_, texts)) = &filter {
@@ -267,14 +267,8 @@ const SHARDS: u16 = 82;
 pub(super) async fn shards(State(conductor): State<Conductor>, asked: Asked) -> Result<Json<Value>, Refusal> {
     asked.since(SHARDS)?;
     asked.done()?;
-    let mut counted: BTreeMap<Option<String>, u64> = BTreeMap::new();
-    let nodes = conductor.store().outlines(&Selection::first(u32::MAX)).await.map_err(Error::from)?;
-    for node in nodes {
-        let shard = node.field("shard").and_then(Value::as_str).map(str::to_owned);
-        *counted.entry(shard).or_default() += 1;
-    }
-    let mut counted: Vec<_> = counted.into_iter().collect();
-    counted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let mut counted = conductor.store().shards().await.map_err(Error::from)?;
+    counted.sort_by(|(one, least), (other, most)| most.cmp(least).then_with(|| one.cmp(other)));
     let shards: Vec<_> = counted.iter().map(|(name, count)| json!({"name": name, "count": count})).collect();
     Ok(Json(json!({"shards": shards})))
 }

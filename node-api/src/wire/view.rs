@@ -17,6 +17,10 @@ use uuid::Uuid;
 const AVAILABLE: u16 = 2;
 const INSPECT_WAIT: u16 = 39;
 
+/// Characters of identities, addresses and times beside hexadecimal digits. Nothing that has these alone is a secret that is
+/// known by its form.
+const PLAIN: [char; 6] = ['-', ':', '.', '+', 'T', 'Z'];
+
 /// Characters without one of which no text has a secret that is known by its form.
 const TELLING: [char; 4] = ['=', ':', '/', '-'];
 
@@ -64,6 +68,11 @@ impl View {
     pub(crate) fn needs_only(&self, has: impl Fn(&str) -> bool) -> bool {
         let is_had = |field: &&Field| field.kind == Kind::Links || has(field.name);
         self.fields.iter().all(is_had)
+    }
+
+    /// Whether a field is asked for.
+    pub(crate) fn shows(&self, field: &str) -> bool {
+        self.fields.iter().any(|shown| shown.name == field)
     }
 
     /// A record of a collection as it looks, with the mask in the place of every secret (lessons S40 and S48).
@@ -128,9 +137,9 @@ impl Kept<'_> {
         match self {
             Self::Value(Value::Object(map)) => !map.is_empty(),
             Self::Value(Value::Array(values)) => !values.is_empty(),
-            Self::Value(Value::String(text)) => text.contains(TELLING),
+            Self::Value(Value::String(text)) => may_tell(text),
             Self::Value(_) => false,
-            Self::Text(text) => text.get().starts_with(['{', '[']) || text.get().contains(TELLING),
+            Self::Text(text) => text.get().starts_with(['{', '[']) || may_tell(text.get().trim_matches('"')),
         }
     }
 
@@ -146,6 +155,11 @@ impl Kept<'_> {
         mask_value(&mut value);
         value
     }
+}
+
+/// Whether a text may have a secret that is known by its form.
+fn may_tell(text: &str) -> bool {
+    text.contains(TELLING) && !text.chars().all(|one| one.is_ascii_hexdigit() || PLAIN.contains(&one))
 }
 
 /// A record of a collection in a view.

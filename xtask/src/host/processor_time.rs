@@ -34,6 +34,15 @@ pub fn of_this() -> Result<Duration> {
     read("self")
 }
 
+/// What a process that runs has taken so far, and all that it waited for.
+///
+/// # Errors
+///
+/// There is no such process.
+pub fn of(process: u32) -> Result<Duration> {
+    read(&process.to_string())
+}
+
 fn read(process: &str) -> Result<Duration> {
     let file = format!("/proc/{process}/stat");
     let text = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;

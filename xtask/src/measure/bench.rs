@@ -6,6 +6,7 @@ mod boot;
 mod commands;
 mod conductors;
 mod dense_image;
+mod estate;
 mod first_pass;
 mod fleet;
 mod heartbeat;
@@ -14,7 +15,9 @@ mod load;
 mod netboot;
 mod write;
 
+pub use api::ApiReport;
 pub use boot::BootReport;
+pub use estate::EstateReport;
 pub use first_pass::FirstPassReport;
 pub use fleet::FleetReport;
 pub use iscsi::IscsiReport;
@@ -47,6 +50,7 @@ enum Bench {
     Commands(commands::CommandsArguments),
     FirstPass(first_pass::FirstPassArguments),
     Fleet(fleet::FleetArguments),
+    Estate(estate::EstateArguments),
     Heartbeat(heartbeat::HeartbeatArguments),
     Iscsi(iscsi::IscsiArguments),
     Netboot(netboot::NetbootArguments),
@@ -62,6 +66,7 @@ pub fn bench(arguments: &BenchArguments) -> Result<()> {
         Bench::Commands(arguments) => commands::bench(arguments),
         Bench::FirstPass(arguments) => first_pass::bench(arguments),
         Bench::Fleet(arguments) => fleet::bench(arguments),
+        Bench::Estate(arguments) => estate::bench(arguments),
         Bench::Heartbeat(arguments) => heartbeat::bench(arguments),
         Bench::Iscsi(arguments) => iscsi::bench(arguments),
         Bench::Netboot(arguments) => netboot::bench(arguments),

@@ -4,7 +4,10 @@ use anyhow::Result;
 use clap::Args;
 
 use super::answers::AnswersReport;
-use super::bench::{BootReport, FirstPassReport, FleetReport, IscsiReport, NetbootReport, WriteReport};
+use super::bench::{
+    ApiReport, BootReport, EstateReport, FirstPassReport, FleetReport, IscsiReport, NetbootReport,
+    WriteReport,
+};
 use super::matrix::MatrixReport;
 use super::power_cut::PowerCutReport;
 use super::strangers::StrangersReport;
@@ -21,9 +24,11 @@ pub fn pages(PagesArguments {}: &PagesArguments) -> Result<()> {
     let workspace = Workspace::find()?;
     for redraw in [
         redraw::<AnswersReport>,
+        redraw::<ApiReport>,
         redraw::<BootReport>,
         redraw::<FirstPassReport>,
         redraw::<FleetReport>,
+        redraw::<EstateReport>,
         redraw::<IscsiReport>,
         redraw::<NetbootReport>,
         redraw::<WriteReport>,
@@ -72,9 +77,11 @@ mod tests {
     fn pages_and_plots_are_what_their_figures_give() {
         for stale in [
             stale::<AnswersReport>(),
+            stale::<ApiReport>(),
             stale::<BootReport>(),
             stale::<FirstPassReport>(),
             stale::<FleetReport>(),
+            stale::<EstateReport>(),
             stale::<IscsiReport>(),
             stale::<NetbootReport>(),
             stale::<WriteReport>(),

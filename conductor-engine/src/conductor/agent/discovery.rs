@@ -68,7 +68,7 @@ impl Ramdisks {
         let state = ProvisionState::Enroll.as_str().to_owned();
         let enrolled = Filter::IsOneOf(NodeColumn::PROVISION_STATE, vec![state]);
         let selection = Selection { filters: vec![enrolled], ..Selection::first(MOST_IN_ENROLL) };
-        let has_room = self.0.store().outlines(&selection).await?.len() < MOST_IN_ENROLL as usize;
+        let has_room = self.0.store().identities(&selection).await?.len() < MOST_IN_ENROLL as usize;
         if !has_room {
             tracing::warn!(
                 "{MOST_IN_ENROLL} nodes are in enroll, and no other machine is discovered; manage or delete them"

@@ -11,9 +11,8 @@ use crate::evidence::boot_trace::BootStage;
 use crate::explain::ramdisk_logs;
 use crate::lease::HeldTask;
 use crate::records::Verb;
-use crate::store::{ConfigDrive, Filter, NodeColumn, Record, Selection, StoreError};
+use crate::store::{ConfigDrive, Record, StoreError};
 use farrier_conductor::agent::token::is_same;
-use farrier_conductor::inventory::bmc_addresses;
 use farrier_conductor::inventory::{Claim, Report};
 use farrier_conductor::model::{Event, ProvisionState};
 use uuid::Uuid;
@@ -100,15 +99,7 @@ impl Ramdisks {
 
     /// The nodes that wait for a ramdisk and whose BMC has one of the addresses of the report.
     pub(crate) async fn inspected_at(&self, claim: &Claim) -> Result<Vec<Uuid>, Error> {
-        if claim.bmc_addresses.is_empty() {
-            return Ok(Vec::new());
-        }
-        let state = ProvisionState::InspectWait.as_str().to_owned();
-        let waiting = Filter::IsOneOf(NodeColumn::PROVISION_STATE, vec![state]);
-        let selection = Selection { filters: vec![waiting], ..Selection::first(u32::MAX) };
-        let nodes = self.0.store().records(&selection).await?.into_iter().map(|record| record.node);
-        let found = nodes.filter(|node| bmc_addresses::is_at(node, &claim.bmc_addresses));
-        Ok(found.map(|node| node.uuid).collect())
+        Ok(self.0.store().at_bmc(&claim.bmc_addresses).await?)
     }
 }
 

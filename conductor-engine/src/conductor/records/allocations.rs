@@ -8,13 +8,13 @@ use crate::conductor::records::nodes::check_name;
 use crate::error::Error;
 use crate::lease::HeldTask;
 use crate::records::{Allocation, AllocationState};
-use crate::store::{AllocationSelection, Filter, NodeColumn, Outline, Selection, StoreError};
+use crate::store::{AllocationSelection, Filter, NodeColumn, Position, Selection, StoreError};
 use farrier_conductor::model::{InstanceUuid, ProvisionState};
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
-/// Nodes that are looked at for one allocation.
-const MOST_NODES: u32 = 10_000;
+/// Nodes that are read at a time for one allocation.
+const NODES: u32 = 20;
 
 /// Allocations that one round goes on with.
 const MOST_ALLOCATIONS: u32 = 1000;
@@ -61,16 +61,17 @@ impl Catalogue {
 
     /// The UUID of an allocation becomes that of its instance, and no other node may have that.
     async fn check_no_instance(&self, uuid: Uuid) -> Result<(), Error> {
-        match self.nodes_with("instance_uuid", uuid).await?.is_empty() {
-            true => Ok(()),
-            false => Err(StoreError::Taken { what: format!("a node with instance {uuid}") }.into()),
+        match self.node_with("instance_uuid", uuid).await? {
+            None => Ok(()),
+            Some(_) => Err(StoreError::Taken { what: format!("a node with instance {uuid}") }.into()),
         }
     }
 
     /// The first node that has a UUID in a field.
-    async fn nodes_with(&self, field: &str, uuid: Uuid) -> Result<Vec<Outline>, Error> {
+    async fn node_with(&self, field: &str, uuid: Uuid) -> Result<Option<Uuid>, Error> {
         let filters = vec![Filter::IsOneOf(column(field), vec![uuid.to_string()])];
-        Ok(self.0.store().outlines(&Selection { filters, ..Selection::first(1) }).await?)
+        let found = self.0.store().identities(&Selection { filters, ..Selection::first(1) }).await?;
+        Ok(found.into_iter().next())
     }
 
     /// Writes down that a node was taken, which has its instance already.
@@ -240,43 +241,52 @@ impl Catalogue {
 
     /// The node that has an allocation already.
     async fn taken_node(&self, allocation: &Allocation) -> Result<Option<Uuid>, Error> {
-        Ok(self.nodes_with("allocation_uuid", allocation.uuid).await?.first().map(|node| node.uuid))
+        self.node_with("allocation_uuid", allocation.uuid).await
     }
 
+    /// Takes the node that is called as the allocation, or else the oldest one that is free and as wanted.
     async fn take_free_node(&self, allocation: &Allocation) -> Result<Found, Error> {
-        let is = |field, text: String| Filter::IsOneOf(column(field), vec![text]);
-        let class = allocation.resource_class.clone().unwrap_or_default();
-        let filters = vec![
-            is("resource_class", class),
-            is("provision_state", ProvisionState::Available.to_string()),
-            Filter::IsSet(column("instance_uuid"), false),
-            Filter::Flag(column("maintenance"), false),
-        ];
-        let mut nodes =
-            self.0.store().outlines(&Selection { filters, ..Selection::first(MOST_NODES) }).await?;
-        // The node that is called as the allocation comes first.
-        nodes.sort_by_key(|node| node.field("name").and_then(Value::as_str) != allocation.name.as_deref());
         let mut found = Found::Nothing;
-        for node in nodes {
-            match self.take_node(allocation, node.uuid).await {
-                Ok(true) => return Ok(Found::Node(node.uuid)),
-                Ok(false) => {}
-                Err(Error::Store(
-                    StoreError::Held { .. } | StoreError::Gone(_) | StoreError::Overtaken(_),
-                )) => {
-                    found = Found::Later;
+        let mut named = free(allocation);
+        named.filters.extend(allocation.name.iter().map(|name| is("name", name)));
+        let selections = [named, free(allocation)];
+        for mut selection in selections.into_iter().skip(usize::from(allocation.name.is_none())) {
+            loop {
+                let nodes = self.0.store().outlines(&selection).await?;
+                for node in &nodes {
+                    match self.try_to_take(allocation, node.uuid).await? {
+                        Found::Nothing => {}
+                        Found::Later => found = Found::Later,
+                        taken @ Found::Node(_) => return Ok(taken),
+                    }
                 }
-                // One that cannot be read keeps no other from being taken.
-                Err(error @ Error::Store(StoreError::Failed { .. })) => {
-                    tracing::error!(node = %node.uuid, "no allocation can take the node: {error}");
-                    found = Found::Later;
-                }
-                // Somebody else has found a node for it meanwhile.
-                Err(Error::Store(StoreError::Taken { .. })) => return Ok(Found::Later),
-                Err(error) => return Err(error),
+                let Some(last) = nodes.last().filter(|_| nodes.len() == NODES as usize) else { break };
+                let value = last.field(selection.sort.name()).cloned().unwrap_or_default();
+                selection.after = Some(Position { value, uuid: last.uuid });
             }
         }
         Ok(found)
+    }
+
+    /// Tries to take a node, which nobody may keep from taking another one.
+    async fn try_to_take(&self, allocation: &Allocation, node: Uuid) -> Result<Found, Error> {
+        match self.take_node(allocation, node).await {
+            Ok(true) => Ok(Found::Node(node)),
+            Ok(false) => Ok(Found::Nothing),
+            // Somebody works on it; or somebody else has found a node for the allocation meanwhile.
+            Err(Error::Store(
+                StoreError::Held { .. }
+                | StoreError::Gone(_)
+                | StoreError::Overtaken(_)
+                | StoreError::Taken { .. },
+            )) => Ok(Found::Later),
+            // One that cannot be read keeps no other from being taken.
+            Err(error @ Error::Store(StoreError::Failed { .. })) => {
+                tracing::error!(%node, "no allocation can take the node: {error}");
+                Ok(Found::Later)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Gives a node to an allocation, if it suits.
@@ -301,4 +311,25 @@ impl Catalogue {
         task.finish().await?;
         Ok(true)
     }
+}
+
+fn is(field: &str, text: impl ToString) -> Filter {
+    Filter::IsOneOf(column(field), vec![text.to_string()])
+}
+
+/// The first nodes that an allocation may take, as far as their columns say so.
+fn free(allocation: &Allocation) -> Selection {
+    let mut filters = vec![
+        is("resource_class", allocation.resource_class.as_deref().unwrap_or_default()),
+        is("provision_state", ProvisionState::Available),
+        Filter::IsSet(column("instance_uuid"), false),
+    ];
+    filters.extend(["maintenance", "retired", "protected"].map(|flag| Filter::Flag(column(flag), false)));
+    filters.extend(allocation.traits.iter().cloned().map(Filter::HasTrait));
+    filters.extend(allocation.owner.iter().map(|owner| Filter::IsOrHasNone(column("owner"), owner.clone())));
+    if !allocation.candidate_nodes.is_empty() {
+        let candidates = allocation.candidate_nodes.iter().map(Uuid::to_string).collect();
+        filters.push(Filter::IsOneOf(NodeColumn::UUID, candidates));
+    }
+    Selection { filters, columns: vec![NodeColumn::CREATED_AT], ..Selection::first(NODES) }
 }

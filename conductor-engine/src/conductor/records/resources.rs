@@ -126,7 +126,7 @@ impl Catalogue {
             ResourceKind::Chassis => {
                 let column = NodeColumn::named("chassis_uuid").expect("it is a column");
                 let filters = vec![Filter::IsOneOf(column, vec![resource.uuid.to_string()])];
-                let nodes = self.0.store().outlines(&Selection { filters, ..Selection::first(1) }).await?;
+                let nodes = self.0.store().identities(&Selection { filters, ..Selection::first(1) }).await?;
                 !nodes.is_empty()
             }
             ResourceKind::PortGroup => {

@@ -68,6 +68,29 @@ pub(super) async fn a_lease_that_expired_and_was_not_taken_goes_on(store: Arc<dy
     store.write(&lease, &Change::of(&first)).await.unwrap();
 }
 
+pub(super) async fn l04_all_leases_of_a_conductor_are_renewed_at_once(store: Arc<dyn Store>) {
+    let first = with_node(&*store).await;
+    let second = node("second", &[]);
+    let third = node("third", &[]);
+    store.create(&second).await.unwrap();
+    store.create(&third).await.unwrap();
+    let (kept, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    let (lost, _) = store.take(second.uuid, &terms("one", 0)).await.unwrap();
+    store.take(second.uuid, &terms("two", 60)).await.unwrap();
+    let (others, _) = store.take(third.uuid, &terms("one", 0)).await.unwrap();
+    let gone = Lease { node: Uuid::nil(), epoch: 1 };
+    let until = OffsetDateTime::UNIX_EPOCH + SECOND * 500;
+    let renewed = store.renew_all(&[kept, lost, gone], until).await.unwrap();
+    assert_eq!(renewed, [first.uuid]);
+    let held = store.held().await.unwrap();
+    let expiry = |node: Uuid| held.iter().find(|held| held.node == node).map(|held| held.expires_at);
+    assert_eq!(expiry(first.uuid), Some(until));
+    assert_eq!(expiry(second.uuid), Some(OffsetDateTime::UNIX_EPOCH + SECOND * 120));
+    // A lease that this process has not is renewed by whoever has it.
+    assert_eq!(expiry(others.node), Some(OffsetDateTime::UNIX_EPOCH + SECOND * 60));
+    assert!(store.renew_all(&[], until).await.unwrap().is_empty());
+}
+
 pub(super) async fn a_conductor_that_starts_again_overtakes_itself(store: Arc<dyn Store>) {
     let first = with_node(&*store).await;
     let other = node("second", &["52:54:00:00:00:02"]);

@@ -2,7 +2,7 @@
 
 use super::{SECOND, node, session, terms, with_node};
 use crate::store::*;
-use farrier_conductor::model::{Node, Port};
+use farrier_conductor::model::{Node, Port, ProvisionState};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -204,10 +204,86 @@ pub(super) async fn a_node_goes_with_everything_that_belongs_to_it(store: Arc<dy
     assert!(store.owners(&ports).await.unwrap().is_empty());
     assert_eq!(store.get(first.uuid).await.unwrap(), None);
     assert_eq!(store.config_drive(first.uuid).await.unwrap(), None);
-    assert!(store.identities().await.unwrap().is_empty());
+    assert!(store.identities(&Selection::all(Vec::new())).await.unwrap().is_empty());
     assert!(matches!(store.delete(&lease).await, Err(StoreError::Gone(_))));
     assert!(matches!(store.write(&lease, &Change::of(&first)).await, Err(StoreError::Gone(_))));
     assert!(matches!(store.take(first.uuid, &terms("one", 0)).await, Err(StoreError::Gone(_))));
+}
+
+pub(super) async fn l03_nodes_are_found_by_traits_and_addresses_of_their_bmcs(store: Arc<dyn Store>) {
+    let mut first = node("first", &[]);
+    let second = Node { traits: vec!["CUSTOM_A".into()], ..node("second", &[]) };
+    first.traits = vec!["CUSTOM_A".into(), "CUSTOM_B".into()];
+    first.provision_state = ProvisionState::InspectWait;
+    for node in [&first, &second] {
+        store.create(node).await.unwrap();
+    }
+    let with_traits = async |names: &[&str]| {
+        let filters = names.iter().map(|name| Filter::HasTrait((*name).to_owned())).collect();
+        store.identities(&Selection::all(filters)).await.unwrap().len()
+    };
+    assert_eq!(with_traits(&["CUSTOM_A"]).await, 2);
+    assert_eq!(with_traits(&["CUSTOM_A", "CUSTOM_B"]).await, 1);
+    let at = async |address: &str| store.at_bmc(&[address.parse().unwrap()]).await.unwrap();
+    assert_eq!(at("198.51.100.1").await, Vec::<Uuid>::new());
+    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    let note = json!(["198.51.100.1", "2001:db8::1"]);
+    first.driver_internal_info.others.insert("lookup_bmc_addresses".into(), note);
+    first.traits.pop();
+    store.write(&lease, &Change::of(&first)).await.unwrap();
+    assert_eq!((at("198.51.100.1").await, at("2001:db8::1").await), (vec![first.uuid], vec![first.uuid]));
+    assert_eq!(at("198.51.100.2").await, Vec::<Uuid>::new());
+    assert_eq!(with_traits(&["CUSTOM_B"]).await, 0);
+    first.provision_state = ProvisionState::Manageable;
+    store.write(&lease, &Change::of(&first)).await.unwrap();
+    assert_eq!(at("198.51.100.1").await, Vec::<Uuid>::new(), "it waits for no ramdisk");
+}
+
+pub(super) async fn nodes_are_counted_by_shard(store: Arc<dyn Store>) {
+    for (name, shard) in [("a", None), ("b", Some("s1")), ("c", Some("s1"))] {
+        store.create(&Node { shard: shard.map(str::to_owned), ..node(name, &[]) }).await.unwrap();
+    }
+    let mut counted = store.shards().await.unwrap();
+    counted.sort();
+    assert_eq!(counted, [(None, 1), (Some("s1".into()), 2)]);
+}
+
+pub(super) async fn k41_a_list_has_the_columns_that_it_asks_for(store: Arc<dyn Store>) {
+    let first = with_node(&*store).await;
+    let columns = vec![NodeColumn::NAME, NodeColumn::named("maintenance").unwrap()];
+    let selection = Selection { columns, ..Selection::first(9) };
+    let [outline] = &store.outlines(&selection).await.unwrap()[..] else { panic!("one node") };
+    let mut fields = outline.fields.clone();
+    fields.sort_by_key(|(name, _)| *name);
+    let expected = [
+        ("maintenance", json!(false)),
+        ("name", json!("first")),
+        ("reservation", Value::Null),
+        ("uuid", json!(first.uuid)),
+    ];
+    assert_eq!(fields, expected);
+}
+
+pub(super) async fn l01_a_revision_changes_with_everything_that_a_worker_looks_at(store: Arc<dyn Store>) {
+    let first = with_node(&*store).await;
+    let mut seen = Vec::new();
+    let mut look = async || {
+        let revision = store.revision(first.uuid).await.unwrap().unwrap();
+        assert!(!seen.contains(&revision), "{revision:?}");
+        seen.push(revision);
+    };
+    look().await;
+    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    look().await;
+    let session = session("secret");
+    let session = SessionChange::Replace(&session);
+    store.write(&lease, &Change { session, ..Change::of(&first) }).await.unwrap();
+    look().await;
+    store.write(&lease, &Change { ends_lease: true, ..Change::of(&first) }).await.unwrap();
+    look().await;
+    assert!(store.hear(first.uuid, &super::session("secret")).await.unwrap());
+    look().await;
+    assert_eq!(store.revision(Uuid::nil()).await.unwrap(), None);
 }
 
 fn text(outline: &Outline, field: &str) -> Option<String> {

@@ -64,7 +64,8 @@ fn is_met(filter: &Filter, node: &Node) -> bool {
             !matches!(column_of(*of, node), Column::Text(None) | Column::Time(None)) == *is_set
         }
         Filter::AnyIs(columns, wanted) => columns.iter().any(|of| text(*of).as_ref() == Some(wanted)),
-        Filter::Noted(field, flag) => noted(field).as_bool().unwrap_or_default() == *flag,
+        Filter::IsOrHasNone(of, wanted) => text(*of).is_none_or(|text| text == *wanted),
+        Filter::HasTrait(name) => node.traits.contains(name),
         Filter::Contains(field, part) => {
             let part = part.to_ascii_lowercase();
             noted(field).as_str().is_some_and(|text| text.to_ascii_lowercase().contains(&part))
@@ -72,10 +73,11 @@ fn is_met(filter: &Filter, node: &Node) -> bool {
     }
 }
 
-/// What the columns of a node say.
-pub(super) fn outline(record: &Record) -> Outline {
+/// What the columns that are asked for say of a node.
+pub(super) fn outline(record: &Record, selection: &Selection) -> Outline {
     let node = &record.node;
     let mut fields = named(NODE, split(node, NODE).0);
+    fields.retain(|(name, _)| selection.columns.iter().any(|column| column.name == *name));
     fields.extend([("uuid", json!(node.uuid)), ("reservation", json!(node.reservation))]);
     Outline { uuid: node.uuid, fields, lease_expires_at: record.lease_expires_at }
 }

@@ -6,17 +6,20 @@ mod lists;
 use super::{BootTraceChange, InspectionChange, SessionChange};
 use super::{
     CertificateChange, Change, ChangeFeed, Changes, ConfigDrive, DiagnosisChange, Documents, EvidenceStore,
-    HISTORY_LIMIT, Held, Lease, NodeStore, OrderChange, Outline, Record, Selection, StoreError, Terms,
+    HISTORY_LIMIT, Held, Lease, NodeStore, OrderChange, Outline, Record, Revision, Selection, StoreError,
+    Terms,
 };
 use crate::evidence::boot_trace::BootTrace;
 use crate::evidence::diagnosis::Diagnosis;
 use crate::evidence::erasing::EraseCertificate;
 use crate::records::{Allocation, HistoryEntry, Resource};
 use async_trait::async_trait;
+use farrier_conductor::inventory::bmc_addresses;
 use farrier_conductor::model::{
     Activity, AgentSession, InspectionData, MacAddress, Node, Port, ProvisionState,
 };
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -39,6 +42,8 @@ struct Tables {
 #[derive(Debug)]
 struct Kept {
     record: Record,
+    /// How often the node was written, and how often its agent was heard.
+    versions: (i64, i64),
     config_drive: Option<String>,
     inspection: Option<InspectionData>,
     received: Option<InspectionData>,
@@ -53,6 +58,7 @@ impl Kept {
         let session = AgentSession::default();
         Self {
             record: Record { node, session, order: None, epoch: 0, lease_expires_at: None },
+            versions: (0, 0),
             config_drive: None,
             inspection: None,
             received: None,
@@ -70,6 +76,7 @@ impl Kept {
     }
 
     fn apply(&mut self, change: &Change<'_>) {
+        self.versions.0 += 1;
         let Record { node, session, order, lease_expires_at, .. } = &mut self.record;
         let reservation = node.reservation.take().filter(|_| !change.ends_lease);
         *lease_expires_at = lease_expires_at.filter(|_| !change.ends_lease);
@@ -226,21 +233,48 @@ impl NodeStore for MemoryStore {
     }
 
     async fn outlines(&self, selection: &Selection) -> Result<Vec<Outline>, StoreError> {
-        Ok(lists::selected(&self.tables(), selection).map(lists::outline).collect())
+        let outline = |record| lists::outline(record, selection);
+        Ok(lists::selected(&self.tables(), selection).map(outline).collect())
     }
 
     async fn documents(&self, selection: &Selection) -> Result<Vec<(Outline, Documents)>, StoreError> {
         let tables = self.tables();
         let found = lists::selected(&tables, selection);
-        Ok(found.map(|record| (lists::outline(record), lists::documents(record))).collect())
+        Ok(found.map(|record| (lists::outline(record, selection), lists::documents(record))).collect())
     }
 
     async fn records(&self, selection: &Selection) -> Result<Vec<Record>, StoreError> {
         Ok(lists::selected(&self.tables(), selection).cloned().collect())
     }
 
-    async fn identities(&self) -> Result<Vec<Uuid>, StoreError> {
-        Ok(self.tables().nodes.keys().copied().collect())
+    async fn identities(&self, selection: &Selection) -> Result<Vec<Uuid>, StoreError> {
+        Ok(lists::selected(&self.tables(), selection).map(|record| record.node.uuid).collect())
+    }
+
+    async fn revision(&self, uuid: Uuid) -> Result<Option<Revision>, StoreError> {
+        self.of(uuid, |kept| Revision {
+            node: kept.versions.0,
+            session: kept.versions.1,
+            epoch: kept.record.epoch,
+            reservation: kept.record.node.reservation.clone(),
+            lease_expires_at: kept.record.lease_expires_at,
+        })
+    }
+
+    async fn at_bmc(&self, addresses: &[IpAddr]) -> Result<Vec<Uuid>, StoreError> {
+        let tables = self.tables();
+        let nodes = tables.nodes.values().map(|kept| &kept.record.node);
+        let waits = nodes.filter(|node| node.provision_state == ProvisionState::InspectWait);
+        let found = waits.filter(|node| bmc_addresses::noted(node).any(|one| addresses.contains(&one)));
+        Ok(found.map(|node| node.uuid).collect())
+    }
+
+    async fn shards(&self) -> Result<Vec<(Option<String>, u64)>, StoreError> {
+        let mut counts = BTreeMap::new();
+        for kept in self.tables().nodes.values() {
+            *counts.entry(kept.record.node.shard.clone()).or_default() += 1;
+        }
+        Ok(counts.into_iter().collect())
     }
 
     async fn provision_states(&self) -> Result<Vec<(ProvisionState, u64)>, StoreError> {
@@ -289,6 +323,15 @@ impl NodeStore for MemoryStore {
     async fn renew(&self, lease: &Lease, expires_at: OffsetDateTime) -> Result<(), StoreError> {
         self.tables().leased(lease)?.record.lease_expires_at = Some(expires_at);
         Ok(())
+    }
+
+    async fn renew_all(&self, leases: &[Lease], expires_at: OffsetDateTime) -> Result<Vec<Uuid>, StoreError> {
+        let mut tables = self.tables();
+        let mut renew = |lease: &Lease| {
+            tables.leased(lease).ok()?.record.lease_expires_at = Some(expires_at);
+            Some(lease.node)
+        };
+        Ok(leases.iter().filter_map(&mut renew).collect())
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
@@ -344,9 +387,8 @@ impl NodeStore for MemoryStore {
 
     async fn hear(&self, uuid: Uuid, heard: &AgentSession) -> Result<bool, StoreError> {
         let mut tables = self.tables();
-        let Some(session) = tables.nodes.get_mut(&uuid).map(|kept| &mut kept.record.session) else {
-            return Ok(false);
-        };
+        let Some(kept) = tables.nodes.get_mut(&uuid) else { return Ok(false) };
+        let session = &mut kept.record.session;
         let is_same = |known: &Option<String>, said: &Option<String>| known.is_none() || known == said;
         let is_of_session = session.agent_secret_token.is_some()
             && session.agent_secret_token == heard.agent_secret_token
@@ -356,6 +398,7 @@ impl NodeStore for MemoryStore {
             let learned = session.clone();
             heard.clone_into(session);
             learn(session, &learned);
+            kept.versions.1 += 1;
             self.feed.publish(uuid);
         }
         Ok(is_of_session)

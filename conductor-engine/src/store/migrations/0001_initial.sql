@@ -1,4 +1,5 @@
 -- What is searched for, changes often or guards the record. Times are microseconds since 1970. Nodes may have no name.
+-- A version grows with every change.
 CREATE TABLE nodes (
     uuid TEXT PRIMARY KEY NOT NULL,
     name TEXT UNIQUE,
@@ -20,16 +21,34 @@ CREATE TABLE nodes (
     target_power_state TEXT,
     maintenance BOOLEAN NOT NULL,
     fault TEXT,
+    console_enabled BOOLEAN NOT NULL,
+    retired BOOLEAN NOT NULL,
+    protected BOOLEAN NOT NULL,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     reservation TEXT,
     lease_epoch BIGINT NOT NULL,
-    lease_expires_at BIGINT
+    lease_expires_at BIGINT,
+    version BIGINT NOT NULL
 );
-CREATE INDEX nodes_by_state ON nodes (provision_state);
+CREATE INDEX nodes_by_state ON nodes (provision_state, created_at, uuid);
+CREATE INDEX nodes_by_class ON nodes (resource_class, provision_state, created_at, uuid);
+CREATE INDEX nodes_by_allocation ON nodes (allocation_uuid);
+CREATE INDEX nodes_by_fault ON nodes (fault);
+CREATE INDEX nodes_by_console ON nodes (console_enabled);
+CREATE INDEX nodes_by_shard ON nodes (shard);
 CREATE INDEX nodes_by_reservation ON nodes (reservation);
 CREATE INDEX nodes_by_age ON nodes (created_at, uuid);
 CREATE INDEX nodes_by_chassis ON nodes (chassis_uuid);
+
+-- What nodes are searched for by and may have several of: traits, and addresses of their BMCs while they are inspected.
+CREATE TABLE node_keys (
+    node TEXT NOT NULL REFERENCES nodes (uuid) ON DELETE CASCADE,
+    kind TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (node, kind, value)
+);
+CREATE INDEX node_keys_by_value ON node_keys (kind, value, node);
 
 -- Everything else of a record, as JSON.
 CREATE TABLE node_documents (
@@ -53,7 +72,8 @@ CREATE TABLE agent_sessions (
     agent_verify_ca TEXT,
     agent_status TEXT,
     agent_status_message TEXT,
-    document TEXT NOT NULL
+    document TEXT NOT NULL,
+    version BIGINT NOT NULL
 );
 
 -- What an operator wants of a node, from the request until it is done or has failed.
@@ -86,7 +106,8 @@ CREATE TABLE allocations (
     owner TEXT,
     document TEXT NOT NULL
 );
-CREATE INDEX allocations_by_node ON allocations (node_uuid);
+CREATE INDEX allocations_by_node ON allocations (node_uuid, state, uuid);
+CREATE INDEX allocations_by_state ON allocations (state, uuid);
 
 -- What machines are made of. `received` is what a ramdisk has posted last, which nobody may have looked at yet; what an
 -- inspection that is done has kept is `document`. Both may have megabytes.
@@ -131,7 +152,8 @@ CREATE TABLE resources (
     UNIQUE (kind, name),
     UNIQUE (kind, natural_key)
 );
-CREATE INDEX resources_by_node ON resources (node);
+CREATE INDEX resources_by_kind ON resources (kind, uuid);
+CREATE INDEX resources_by_node ON resources (node, kind, uuid);
 
 -- How far machines came that boot from the network. It moves while nobody has their lease, so it is no part of a document.
 CREATE TABLE boot_traces (

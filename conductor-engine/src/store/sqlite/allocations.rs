@@ -3,10 +3,10 @@
 use crate::records::{Allocation, AllocationState};
 use crate::store::AllocationSelection;
 use crate::store::sqlite::writing::taken_or;
-use crate::store::sqlite::{Outcome, Statement};
+use crate::store::sqlite::{Outcome, Statement, reading};
 use crate::store::statements as sql;
 use sqlx::sqlite::SqlitePool;
-use sqlx::{Sqlite, SqliteConnection};
+use sqlx::{Row, Sqlite, SqliteConnection};
 use uuid::Uuid;
 
 /// The allocation with this name or identity.
@@ -20,16 +20,8 @@ pub(super) async fn selected(
     readers: &SqlitePool,
     selection: &AllocationSelection,
 ) -> Outcome<Vec<Allocation>> {
-    let text = |uuid: Option<Uuid>| uuid.map(|uuid| uuid.to_string());
-    let found = sqlx::query_scalar::<Sqlite, String>(sql::ALLOCATIONS)
-        .bind(text(selection.node))
-        .bind(selection.state.map(AllocationState::as_str))
-        .bind(selection.resource_class.clone())
-        .bind(selection.owner.clone())
-        .bind(text(selection.after))
-        .bind(i64::from(selection.limit));
-    let documents = found.fetch_all(readers).await?;
-    documents.iter().map(|document| Ok(serde_json::from_str(document)?)).collect()
+    let rows = reading::rows(readers, sql::allocations(selection)).await?;
+    rows.iter().map(|row| Ok(serde_json::from_str(row.try_get("document")?)?)).collect()
 }
 
 /// Adds an allocation.

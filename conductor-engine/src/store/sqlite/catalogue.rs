@@ -20,10 +20,9 @@ impl CatalogueStore for SqliteStore {
 
     async fn create_allocation(&self, allocation: &Allocation) -> Result<(), StoreError> {
         let created = async {
-            let mut writer = self.single(Kept::Always).await?;
+            let mut writer = self.writer(Kept::Always).await?;
             allocations::insert(&mut writer.connection, allocation).await?;
-            writer.done();
-            Ok(())
+            writer.commit().await
         };
         created.await.map_err(|failure| self.told(failure))
     }
@@ -42,9 +41,9 @@ impl CatalogueStore for SqliteStore {
         was: AllocationState,
     ) -> Result<bool, StoreError> {
         let written = async {
-            let mut writer = self.single(Kept::Always).await?;
+            let mut writer = self.writer(Kept::Always).await?;
             let is_written = allocations::update(&mut writer.connection, allocation, was).await?;
-            writer.done();
+            writer.commit().await?;
             Ok(is_written)
         };
         written.await.map_err(|failure| self.told(failure))
@@ -52,20 +51,18 @@ impl CatalogueStore for SqliteStore {
 
     async fn delete_allocation(&self, uuid: Uuid) -> Result<(), StoreError> {
         let deleted = async {
-            let mut writer = self.single(Kept::Always).await?;
+            let mut writer = self.writer(Kept::Always).await?;
             allocations::delete(&mut writer.connection, uuid).await?;
-            writer.done();
-            Ok(())
+            writer.commit().await
         };
         deleted.await.map_err(|failure| self.told(failure))
     }
 
     async fn create_resource(&self, resource: &Resource) -> Result<(), StoreError> {
         let created = async {
-            let mut writer = self.single(Kept::Always).await?;
+            let mut writer = self.writer(Kept::Always).await?;
             resources::insert(&mut writer.connection, resource).await?;
-            writer.done();
-            Ok(())
+            writer.commit().await
         };
         created.await.map_err(|failure| self.told(failure))
     }
@@ -93,10 +90,9 @@ impl CatalogueStore for SqliteStore {
 
     async fn delete_resource(&self, uuid: Uuid) -> Result<(), StoreError> {
         let deleted = async {
-            let mut writer = self.single(Kept::Always).await?;
+            let mut writer = self.writer(Kept::Always).await?;
             resources::delete(&mut writer.connection, uuid).await?;
-            writer.done();
-            Ok(())
+            writer.commit().await
         };
         deleted.await.map_err(|failure| self.told(failure))
     }

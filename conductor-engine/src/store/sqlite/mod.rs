@@ -1,9 +1,9 @@
 //! The default store: one SQLite file.
 //!
-//! The file is in WAL mode, so that readers wait for nobody. What the conductor has answered for (records, leases,
-//! orders, tokens) is written with `synchronous=FULL` and outlives a power cut. Heartbeats and renewals of leases are written
-//! with `synchronous=NORMAL`: a power cut may take the last ones back, but never break the file, and agents beat again.
-//! That saves a flush of the disk for each. Writers take turns in the process, and wait ten seconds for other processes.
+//! The file is in WAL mode, so that readers wait for nobody. What the conductor has answered for (records, orders, tokens) is
+//! written with `synchronous=FULL` and outlives a power cut. Heartbeats and leases are written with `synchronous=NORMAL`: a
+//! power cut may take the last ones back, but never break the file. Agents beat again, and whoever held a lease lost power
+//! too. That saves a flush of the disk for each. Writers take [turns](turn), and wait ten seconds for other processes.
 
 mod allocations;
 mod boot_traces;
@@ -14,35 +14,30 @@ mod evidence;
 mod history;
 mod reading;
 mod resources;
+mod turn;
 mod writing;
 
 use crate::store::columns::Column;
 use crate::store::{
-    Change, ChangeFeed, Changes, Documents, Held, Lease, NodeStore, OrderChange, Outline, Record, Selection,
-    StoreError, Terms,
+    Change, ChangeFeed, Changes, Documents, Held, Lease, NodeStore, OrderChange, Outline, Record, Revision,
+    Selection, StoreError, Terms, Waited, WriteKind,
 };
 use async_trait::async_trait;
 use farrier_conductor::model::{AgentSession, MacAddress, Node, ProvisionState};
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::query::Query;
-use sqlx::sqlite::{
-    SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
-    SqliteSynchronous,
-};
-use sqlx::{Connection, SqlSafeStr, Sqlite, SqliteConnection};
+use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions};
+use sqlx::{Connection, SqlSafeStr, Sqlite};
 use std::fs::OpenOptions;
+use std::net::IpAddr;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use time::OffsetDateTime;
-use tokio::sync::{Mutex, MutexGuard};
+use turn::{BUSY, Kept, Writer, Writers};
 use uuid::Uuid;
 
 /// The layout of the tables, from the first to the newest. One that was released is never changed.
 const MIGRATIONS: &[(i64, &str, &str)] = &[(1, "initial", include_str!("../migrations/0001_initial.sql"))];
-
-/// How long a writer waits for another process.
-const BUSY: Duration = Duration::from_secs(10);
 
 /// Connections for readers.
 const READERS: u32 = 4;
@@ -54,35 +49,9 @@ const NO_ROOM: &[&str] = &["13", "4874"];
 #[derive(Debug)]
 pub struct SqliteStore {
     readers: SqlitePool,
-    writers: Mutex<Writers>,
-    options: SqliteConnectOptions,
+    writers: Writers,
     file: PathBuf,
     feed: ChangeFeed,
-}
-
-/// The connections that write, which are opened when they are needed.
-#[derive(Debug, Default)]
-struct Writers {
-    records: Option<SqliteConnection>,
-    mailbox: Option<SqliteConnection>,
-}
-
-/// What is written, and so how well it is kept.
-#[derive(Debug, Clone, Copy)]
-enum Kept {
-    /// Through a power cut.
-    Always,
-    /// Until a power cut.
-    WhilePowered,
-}
-
-impl Writers {
-    fn of(&mut self, kept: Kept) -> &mut Option<SqliteConnection> {
-        match kept {
-            Kept::Always => &mut self.records,
-            Kept::WhilePowered => &mut self.mailbox,
-        }
-    }
 }
 
 type Statement = Query<'static, Sqlite, SqliteArguments>;
@@ -136,8 +105,7 @@ impl SqliteStore {
             .connect_lazy_with(options.clone());
         let store = Self {
             readers,
-            writers: Mutex::default(),
-            options,
+            writers: Writers::new(options),
             file: file.to_owned(),
             feed: ChangeFeed::default(),
         };
@@ -168,7 +136,7 @@ impl SqliteStore {
             Migration::new(*version, (*name).into(), MigrationType::Simple, statements, false)
         });
         let migrator = Migrator::with_migrations(migrations.collect());
-        let mut connection = self.connect(Kept::Always).await?;
+        let mut connection = self.writers.open(Kept::Always).await?;
         match migrator.run(&mut connection).await {
             Ok(()) => Ok(connection.close().await?),
             Err(MigrateError::VersionMismatch(_) | MigrateError::VersionMissing(_)) => Err(Failure::Layout),
@@ -186,61 +154,9 @@ impl SqliteStore {
         }
     }
 
-    /// A turn to write several statements. What is not committed when it ends was never written.
+    /// A turn to write, of which nothing stays that is not committed.
     async fn writer(&self, kept: Kept) -> Outcome<Writer<'_>> {
-        let mut writer = self.single(kept).await?;
-        sqlx::query("BEGIN IMMEDIATE").execute(&mut writer.connection).await?;
-        Ok(writer)
-    }
-
-    /// A turn to write one statement, which is written whole or not at all by itself.
-    async fn single(&self, kept: Kept) -> Outcome<Writer<'_>> {
-        let mut writers = self.writers.lock().await;
-        let connection = match writers.of(kept).take() {
-            Some(connection) => connection,
-            None => self.connect(kept).await?,
-        };
-        Ok(Writer { connection, kept, writers })
-    }
-
-    async fn connect(&self, kept: Kept) -> Outcome<SqliteConnection> {
-        let synchronous = match kept {
-            Kept::Always => SqliteSynchronous::Full,
-            Kept::WhilePowered => SqliteSynchronous::Normal,
-        };
-        Ok(SqliteConnection::connect_with(&self.options.clone().synchronous(synchronous)).await?)
-    }
-}
-
-/// A connection, in its turn to write.
-///
-/// When SQLite itself rolls one back, because the disk is full, sqlx goes on to believe that it is open, and would
-/// refuse every later one. So the transaction is led by plain statements, and a connection on which anything went
-/// wrong is not used again: closing it undoes what was not committed in any case.
-struct Writer<'a> {
-    connection: SqliteConnection,
-    kept: Kept,
-    writers: MutexGuard<'a, Writers>,
-}
-
-impl Writer<'_> {
-    async fn commit(self) -> Outcome<()> {
-        self.end("COMMIT").await
-    }
-
-    async fn roll_back(self) -> Outcome<()> {
-        self.end("ROLLBACK").await
-    }
-
-    async fn end(mut self, statement: &'static str) -> Outcome<()> {
-        sqlx::query(statement).execute(&mut self.connection).await?;
-        self.done();
-        Ok(())
-    }
-
-    /// All that was written is written: the connection is good for the next turn.
-    fn done(mut self) {
-        *self.writers.of(self.kept) = Some(self.connection);
+        self.writers.turn(kept).await
     }
 }
 
@@ -253,6 +169,10 @@ fn has_no_room(error: &sqlx::Error) -> bool {
 impl NodeStore for SqliteStore {
     fn changed(&self) -> Changes {
         self.feed.changes()
+    }
+
+    fn waited(&self, kind: WriteKind) -> Waited {
+        self.writers.waits.of(kind)
     }
 
     async fn create(&self, node: &Node) -> Result<(), StoreError> {
@@ -288,8 +208,20 @@ impl NodeStore for SqliteStore {
         reading::records(&self.readers, selection).await.map_err(|failure| self.told(failure))
     }
 
-    async fn identities(&self) -> Result<Vec<Uuid>, StoreError> {
-        reading::identities(&self.readers).await.map_err(|failure| self.told(failure))
+    async fn identities(&self, selection: &Selection) -> Result<Vec<Uuid>, StoreError> {
+        reading::identities(&self.readers, selection).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn revision(&self, uuid: Uuid) -> Result<Option<Revision>, StoreError> {
+        reading::revision(&self.readers, uuid).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn at_bmc(&self, addresses: &[IpAddr]) -> Result<Vec<Uuid>, StoreError> {
+        reading::at_bmc(&self.readers, addresses).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn shards(&self) -> Result<Vec<(Option<String>, u64)>, StoreError> {
+        reading::shards(&self.readers).await.map_err(|failure| self.told(failure))
     }
 
     async fn provision_states(&self) -> Result<Vec<(ProvisionState, u64)>, StoreError> {
@@ -310,7 +242,7 @@ impl NodeStore for SqliteStore {
 
     async fn take(&self, uuid: Uuid, terms: &Terms<'_>) -> Result<(Lease, Record), StoreError> {
         let taken = async {
-            let mut writer = self.writer(Kept::Always).await?;
+            let mut writer = self.writer(Kept::WhilePowered).await?;
             let lease = writing::take(&mut writer.connection, uuid, terms).await?;
             let record = reading::record(&mut writer.connection, uuid).await?;
             writer.commit().await?;
@@ -321,7 +253,6 @@ impl NodeStore for SqliteStore {
 
     async fn renew(&self, lease: &Lease, expires_at: OffsetDateTime) -> Result<(), StoreError> {
         let renewed = async {
-            // A renewal that a power cut takes back is missed by nobody: its conductor lost its power with it.
             let mut writer = self.writer(Kept::WhilePowered).await?;
             writing::renew(&mut writer.connection, lease, expires_at).await?;
             writer.commit().await
@@ -329,22 +260,30 @@ impl NodeStore for SqliteStore {
         renewed.await.map_err(|failure| self.told(failure))
     }
 
+    async fn renew_all(&self, leases: &[Lease], expires_at: OffsetDateTime) -> Result<Vec<Uuid>, StoreError> {
+        let renewed = async {
+            let mut writer = self.writer(Kept::WhilePowered).await?;
+            let renewed = writing::renew_all(&mut writer.connection, leases, expires_at).await?;
+            writer.commit().await?;
+            Ok(renewed)
+        };
+        renewed.await.map_err(|failure| self.told(failure))
+    }
+
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
         let released = async {
-            let mut writer = self.single(Kept::Always).await?;
+            let mut writer = self.writer(Kept::WhilePowered).await?;
             writing::release(&mut writer.connection, lease).await?;
-            writer.done();
-            Ok(())
+            writer.commit().await
         };
         released.await.map_err(|failure| self.told(failure))
     }
 
     async fn expire_all(&self, holder: &str) -> Result<(), StoreError> {
         let released = async {
-            let mut writer = self.single(Kept::Always).await?;
+            let mut writer = self.writer(Kept::Always).await?;
             writing::expire_all(&mut writer.connection, holder).await?;
-            writer.done();
-            Ok(())
+            writer.commit().await
         };
         released.await.map_err(|failure| self.told(failure))
     }
@@ -386,9 +325,9 @@ impl NodeStore for SqliteStore {
 
     async fn hear(&self, uuid: Uuid, heard: &AgentSession) -> Result<bool, StoreError> {
         let heard = async {
-            let mut writer = self.single(Kept::WhilePowered).await?;
+            let mut writer = self.writer(Kept::WhilePowered).await?;
             let is_heard = writing::hear(&mut writer.connection, uuid, heard).await?;
-            writer.done();
+            writer.commit().await?;
             Ok(is_heard)
         };
         let is_heard = heard.await.map_err(|failure| self.told(failure))?;
@@ -408,5 +347,7 @@ fn make_private(file: &Path) -> std::io::Result<()> {
     opened.set_permissions(std::fs::Permissions::from_mode(0o600))
 }
 
+#[cfg(test)]
+mod plans;
 #[cfg(test)]
 mod tests;

@@ -2,13 +2,16 @@
 
 use crate::records::{PendingOrder, Verb};
 use crate::store::columns::{Column, SESSION, join, micros, time_of, value};
-use crate::store::selection::{Kind, NODE};
+use crate::store::selection::{Kind, NODE, NodeColumn};
 use crate::store::sqlite::{Outcome, bind};
-use crate::store::{Documents, Held, Outline, OwnedPort, PortSelection, Record, Selection, statements};
+use crate::store::{
+    Documents, Held, Outline, OwnedPort, PortSelection, Record, Revision, Selection, statements,
+};
 use farrier_conductor::model::{AgentSession, InspectionData, MacAddress, Node, Port, ProvisionState};
 use serde_json::{Value, json};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
-use sqlx::{AssertSqlSafe, Row, Sqlite, SqliteExecutor};
+use sqlx::{AssertSqlSafe, ColumnIndex, Row, Sqlite, SqliteExecutor};
+use std::net::IpAddr;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -29,9 +32,10 @@ pub(super) async fn records(readers: &SqlitePool, selection: &Selection) -> Outc
     Ok(readable(&rows(readers, statements::records(selection)).await?))
 }
 
-/// What the columns of selected nodes say, in their order.
+/// What columns of selected nodes say, in their order.
 pub(super) async fn outlines(readers: &SqlitePool, selection: &Selection) -> Outcome<Vec<Outline>> {
-    rows(readers, statements::outlines(selection)).await?.iter().map(outline_of).collect()
+    let found = rows(readers, statements::outlines(selection)).await?;
+    found.iter().map(|row| outline_of(row, &selection.columns)).collect()
 }
 
 /// Selected nodes as they are kept, in their order.
@@ -40,39 +44,49 @@ pub(super) async fn documents(
     selection: &Selection,
 ) -> Outcome<Vec<(Outline, Documents)>> {
     let found = rows(readers, statements::documents(selection)).await?;
-    found.iter().map(|row| Ok((outline_of(row)?, documents_of(row)?))).collect()
+    let columns = &selection.columns;
+    let read = |row| Ok((outline_of(row, columns)?, documents_of(row, OUTLINE + columns.len())?));
+    found.iter().map(read).collect()
 }
 
-fn outline_of(row: &SqliteRow) -> Outcome<Outline> {
-    let uuid: &str = row.try_get("uuid")?;
-    let reservation: Option<&str> = row.try_get("reservation")?;
-    let mut fields = fields(row, NODE)?;
+/// Columns of an outline before those that are asked for: the identity, the holder of the lease, and when it expires.
+const OUTLINE: usize = 3;
+
+fn outline_of(row: &SqliteRow, columns: &[NodeColumn]) -> Outcome<Outline> {
+    let uuid: &str = row.try_get(0)?;
+    let reservation: Option<&str> = row.try_get(1)?;
+    let lease_expires_at: Option<i64> = row.try_get(2)?;
+    let mut fields = Vec::with_capacity(columns.len() + OUTLINE);
     fields.extend([("uuid", uuid.into()), ("reservation", reservation.into())]);
-    let lease_expires_at: Option<i64> = row.try_get("lease_expires_at")?;
+    for (at, NodeColumn { name, kind }) in columns.iter().enumerate() {
+        fields.push((*name, value(column_at(row, OUTLINE + at, *kind)?)));
+    }
     Ok(Outline { uuid: uuid.parse()?, fields, lease_expires_at: lease_expires_at.and_then(time_of) })
 }
 
-fn documents_of(row: &SqliteRow) -> Outcome<Documents> {
+/// The documents that a row has from a column on.
+fn documents_of(row: &SqliteRow, first: usize) -> Outcome<Documents> {
+    let session = SESSION.iter().enumerate();
+    let session =
+        session.map(|(at, (name, kind))| Ok((*name, value(column_at(row, first + 2 + at, *kind)?))));
     Ok(Documents {
-        node: row.try_get("node_document")?,
-        session: row.try_get("session_document")?,
-        session_columns: fields(row, SESSION)?,
+        node: row.try_get(first)?,
+        session: row.try_get(first + 1)?,
+        session_columns: session.collect::<Outcome<_>>()?,
     })
 }
 
-async fn rows(readers: &SqlitePool, (text, values): statements::Selected) -> Outcome<Vec<SqliteRow>> {
+pub(super) async fn rows(
+    readers: &SqlitePool,
+    (text, values): statements::Selected,
+) -> Outcome<Vec<SqliteRow>> {
     Ok(bind(sqlx::query(AssertSqlSafe(text)), values).fetch_all(readers).await?)
 }
 
 /// Selected ports, by their identity.
 pub(super) async fn ports(readers: &SqlitePool, selection: &PortSelection) -> Outcome<Vec<OwnedPort>> {
-    let text = |uuid: Option<Uuid>| uuid.map(|uuid| uuid.to_string());
-    let rows = sqlx::query(statements::PORTS)
-        .bind(text(selection.node))
-        .bind(selection.address.as_ref().map(|address| address.to_string()))
-        .bind(text(selection.after))
-        .bind(i64::from(selection.limit));
-    rows.fetch_all(readers).await?.iter().filter_map(|row| owned_port(row).transpose()).collect()
+    let found = rows(readers, statements::ports(selection)).await?;
+    found.iter().filter_map(|row| owned_port(row).transpose()).collect()
 }
 
 /// The port with this name or identity.
@@ -118,10 +132,48 @@ fn readable(rows: &[SqliteRow]) -> Vec<Record> {
     of_nodes(rows).filter_map(read).collect()
 }
 
-/// Every node.
-pub(super) async fn identities(readers: &SqlitePool) -> Outcome<Vec<Uuid>> {
-    let found = sqlx::query_scalar::<Sqlite, String>(statements::IDENTITIES).fetch_all(readers).await?;
-    found.iter().map(|uuid| Ok(uuid.parse()?)).collect()
+/// The identities of selected nodes, in their order.
+pub(super) async fn identities(readers: &SqlitePool, selection: &Selection) -> Outcome<Vec<Uuid>> {
+    let found = rows(readers, statements::identities(selection)).await?;
+    found.iter().map(|row| Ok(row.try_get::<&str, _>(0)?.parse()?)).collect()
+}
+
+/// What tells whether a record is as it was.
+pub(super) async fn revision(readers: &SqlitePool, uuid: Uuid) -> Outcome<Option<Revision>> {
+    let row = sqlx::query(statements::REVISION).bind(uuid.to_string()).fetch_optional(readers).await?;
+    let Some(row) = row else { return Ok(None) };
+    let lease_expires_at: Option<i64> = row.try_get("lease_expires_at")?;
+    Ok(Some(Revision {
+        node: row.try_get("node_version")?,
+        session: row.try_get("session_version")?,
+        epoch: row.try_get("lease_epoch")?,
+        reservation: row.try_get("reservation")?,
+        lease_expires_at: lease_expires_at.and_then(time_of),
+    }))
+}
+
+/// How many nodes are in each shard.
+pub(super) async fn shards(readers: &SqlitePool) -> Outcome<Vec<(Option<String>, u64)>> {
+    let rows = sqlx::query(statements::SHARDS).fetch_all(readers).await?;
+    let read = |row: &SqliteRow| {
+        let counted: i64 = row.try_get("counted")?;
+        Ok((row.try_get("shard")?, counted.cast_unsigned()))
+    };
+    rows.iter().map(read).collect()
+}
+
+/// The nodes that wait for a ramdisk and whose BMC has any of these addresses, each once.
+pub(super) async fn at_bmc(readers: &SqlitePool, addresses: &[IpAddr]) -> Outcome<Vec<Uuid>> {
+    let mut found: Vec<Uuid> = Vec::new();
+    for address in addresses {
+        let at = sqlx::query_scalar::<Sqlite, String>(statements::AT_BMC).bind(address.to_string());
+        for node in at.fetch_all(readers).await? {
+            found.push(node.parse()?);
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
 }
 
 /// How many nodes are in each provision state.
@@ -231,17 +283,13 @@ fn order_of(row: &SqliteRow) -> Outcome<Option<PendingOrder>> {
 }
 
 fn columns(row: &SqliteRow, names: &[(&'static str, Kind)]) -> Outcome<Vec<(&'static str, Column)>> {
-    let read = names.iter().map(|(name, kind)| {
-        let column = match kind {
-            Kind::Text => Column::Text(row.try_get(*name)?),
-            Kind::Time => Column::Time(row.try_get(*name)?),
-            Kind::Flag => Column::Flag(row.try_get(*name)?),
-        };
-        Ok((*name, column))
-    });
-    read.collect()
+    names.iter().map(|(name, kind)| Ok((*name, column_at(row, *name, *kind)?))).collect()
 }
 
-fn fields(row: &SqliteRow, names: &[(&'static str, Kind)]) -> Outcome<Vec<(&'static str, Value)>> {
-    Ok(columns(row, names)?.into_iter().map(|(name, column)| (name, value(column))).collect())
+fn column_at(row: &SqliteRow, at: impl ColumnIndex<SqliteRow>, kind: Kind) -> Outcome<Column> {
+    Ok(match kind {
+        Kind::Text => Column::Text(row.try_get(at)?),
+        Kind::Time => Column::Time(row.try_get(at)?),
+        Kind::Flag => Column::Flag(row.try_get(at)?),
+    })
 }

@@ -4,10 +4,10 @@ use crate::records::{Resource, ResourceKind};
 use crate::store::ResourceSelection;
 use crate::store::constraints::Constraint;
 use crate::store::sqlite::writing::taken_or;
-use crate::store::sqlite::{Outcome, Statement};
+use crate::store::sqlite::{Outcome, Statement, reading};
 use crate::store::statements as sql;
 use sqlx::sqlite::SqlitePool;
-use sqlx::{Sqlite, SqliteConnection, SqliteExecutor};
+use sqlx::{Row, Sqlite, SqliteConnection, SqliteExecutor};
 use uuid::Uuid;
 
 /// The one of a kind with this name or identity.
@@ -22,15 +22,8 @@ pub(super) async fn one(
 
 /// Selected ones, by their identity.
 pub(super) async fn selected(readers: &SqlitePool, selection: &ResourceSelection) -> Outcome<Vec<Resource>> {
-    let text = |uuid: Option<Uuid>| uuid.map(|uuid| uuid.to_string());
-    let found = sqlx::query_scalar::<Sqlite, String>(sql::RESOURCES)
-        .bind(selection.kind.as_str())
-        .bind(text(selection.node))
-        .bind(selection.natural_key.clone())
-        .bind(text(selection.after))
-        .bind(i64::from(selection.limit));
-    let documents = found.fetch_all(readers).await?;
-    documents.iter().map(|document| Ok(serde_json::from_str(document)?)).collect()
+    let rows = reading::rows(readers, sql::resources(selection)).await?;
+    rows.iter().map(|row| Ok(serde_json::from_str(row.try_get("document")?)?)).collect()
 }
 
 /// Adds one.

@@ -4,7 +4,8 @@ use crate::store::sqlite::*;
 use crate::store::{ConfigDrive, OrderChange, SessionChange};
 use farrier_conductor::model::{Event, InterfaceKind, NewNode};
 use serde_json::json;
-use sqlx::Row;
+use sqlx::{Row, SqliteConnection};
+use std::time::Duration;
 use time::Duration as Span;
 
 const SECOND: Span = Span::SECOND;
@@ -84,7 +85,7 @@ async fn records_are_found_again_after_the_file_was_closed() {
     assert_eq!(store.get(first.uuid).await.unwrap(), Some(expected.clone()));
     assert_eq!(store.by_name("first").await.unwrap(), Some(expected.clone()));
     assert_eq!(store.by_name("other").await.unwrap(), None);
-    assert_eq!(store.identities().await.unwrap(), [first.uuid]);
+    assert_eq!(store.identities(&Selection::all(Vec::new())).await.unwrap(), [first.uuid]);
     assert_eq!(store.records(&Selection::first(9)).await.unwrap(), [expected]);
     assert_eq!(store.config_drive(first.uuid).await.unwrap().as_deref(), Some("H4sI"));
 }

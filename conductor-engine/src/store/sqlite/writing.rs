@@ -10,11 +10,15 @@ use crate::store::statements as sql;
 use crate::store::{
     Change, ConfigDrive, InspectionChange, Lease, OrderChange, Record, SessionChange, StoreError, Terms,
 };
+use farrier_conductor::inventory::bmc_addresses;
 use farrier_conductor::model::{AgentSession, Node, Port};
-use sqlx::SqliteConnection;
+use sqlx::{AssertSqlSafe, Row, Sqlite, SqliteConnection};
 use std::collections::HashSet;
 use time::OffsetDateTime;
 use uuid::Uuid;
+
+/// Leases that one statement renews: SQLite and PostgreSQL take more parameters than these.
+const MOST_RENEWED: usize = 10_000;
 
 /// Adds a node with its ports and its agent's session.
 pub(super) async fn insert(
@@ -33,7 +37,29 @@ pub(super) async fn insert(
     for port in &node.ports {
         insert_port(connection, node, port).await?;
     }
+    write_keys(connection, node).await
+}
+
+/// Writes what a node is searched for by and may have several of, as far as it has changed.
+async fn write_keys(connection: &mut SqliteConnection, node: &Node) -> Outcome<()> {
+    let uuid = node.uuid.to_string();
+    let stored = sqlx::query_as::<Sqlite, (String, String)>(sql::KEYS_OF_NODE).bind(uuid.clone());
+    let stored: HashSet<_> = stored.fetch_all(&mut *connection).await?.into_iter().collect();
+    let keys: HashSet<_> = keys_of(node).collect();
+    let changes = keys.difference(&stored).map(|key| (sql::INSERT_KEY, key));
+    for (statement, (kind, value)) in
+        changes.chain(stored.difference(&keys).map(|key| (sql::DELETE_KEY, key)))
+    {
+        let changed = sqlx::query(statement).bind(uuid.clone()).bind(kind.clone()).bind(value.clone());
+        changed.execute(&mut *connection).await?;
+    }
     Ok(())
+}
+
+/// What a node is searched for by and may have several of.
+fn keys_of(node: &Node) -> impl Iterator<Item = (String, String)> {
+    let traits = node.traits.iter().map(|name| ("trait".to_owned(), name.clone()));
+    traits.chain(bmc_addresses::noted(node).map(|address| ("bmc_address".to_owned(), address.to_string())))
 }
 
 async fn insert_port(connection: &mut SqliteConnection, node: &Node, port: &Port) -> Outcome<()> {
@@ -123,6 +149,24 @@ pub(super) async fn renew(
     guarded(connection, lease, renewed).await
 }
 
+/// Makes leases last longer, and tells the nodes of those that there still are.
+pub(super) async fn renew_all(
+    connection: &mut SqliteConnection,
+    leases: &[Lease],
+    expires_at: OffsetDateTime,
+) -> Outcome<Vec<Uuid>> {
+    let mut renewed = Vec::with_capacity(leases.len());
+    for leases in leases.chunks(MOST_RENEWED) {
+        let (text, values) = sql::renew_all(leases, micros(expires_at));
+        // Its text is another one each time.
+        let statement = bind(sqlx::query(AssertSqlSafe(text)), values).persistent(false);
+        for row in statement.fetch_all(&mut *connection).await? {
+            renewed.push(row.try_get::<&str, _>(0)?.parse()?);
+        }
+    }
+    Ok(renewed)
+}
+
 /// Ends a lease, unless it was overtaken.
 pub(super) async fn release(connection: &mut SqliteConnection, lease: &Lease) -> Outcome<()> {
     of_lease(sql::RELEASE, lease).execute(connection).await?;
@@ -149,7 +193,10 @@ pub(super) async fn write(
         Failure::Database(error) => taken(error, change.node),
         other => other,
     })?;
-    sqlx::query(sql::UPDATE_DOCUMENT).bind(uuid.clone()).bind(document).execute(&mut *connection).await?;
+    let updated = sqlx::query(sql::UPDATE_DOCUMENT).bind(uuid.clone()).bind(document);
+    if updated.execute(&mut *connection).await?.rows_affected() > 0 {
+        write_keys(connection, change.node).await?;
+    }
     write_ports(connection, change.node).await?;
     allocations::end(connection, lease.node, change.node.allocation_uuid).await?;
     write_session(connection, &uuid, change.session).await?;

@@ -1,6 +1,7 @@
 //! Operations of every kind: their orders, deadlines, pauses, and what follows a failure.
 
 mod attention;
+mod cost;
 mod deadlines;
 mod disk_export;
 mod driver_faults;

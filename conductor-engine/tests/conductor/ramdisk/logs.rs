@@ -20,9 +20,11 @@ async fn stage(script: Script, collect: LogCollection, folder: &Path) -> Stage {
     .await
 }
 
-/// The names of the files that are there.
+/// The names of the files that are there, in the folders of their nodes.
 fn kept(folder: &Path) -> Vec<String> {
-    let Ok(files) = fs::read_dir(folder) else { return Vec::new() };
+    let Ok(nodes) = fs::read_dir(folder) else { return Vec::new() };
+    let nodes = nodes.map(|node| node.unwrap().path()).filter(|path| path.is_dir());
+    let files = nodes.flat_map(|node| fs::read_dir(node).unwrap());
     files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
 }
 
@@ -53,7 +55,8 @@ async fn f64_logs_are_kept_as_it_is_wanted_and_change_nothing_of_the_error() {
         let files = kept(&folder);
         assert_eq!(files.len(), expected, "{collect:?} {logs:?} {files:?}");
         for name in files {
-            let (file, node) = (folder.join(&name), stage.node().await);
+            let node = stage.node().await;
+            let file = folder.join(node.uuid.to_string()).join(&name);
             assert!(name.starts_with(&format!("{}_n1_", node.uuid)) && name.ends_with(".tar.gz"), "{name}");
             // The base64 of what is kept.
             assert_eq!(fs::read(&file).unwrap(), [0x2c, 0xe1, 0x92]);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 
 #[tokio::test]
-async fn figures_tell_states_and_where_machines_are_that_boot() {
+async fn l06_figures_tell_states_where_machines_are_that_boot_and_what_the_engine_does() {
     let script = HardwareType::new("script").power(["fake"]).boot(["script"]).deploy(["direct"]);
     let silent = Script { silent: true, ..Script::default() };
     let stage =
@@ -69,6 +69,19 @@ async fn figures_tell_states_and_where_machines_are_that_boot() {
         "farrier_booting_machines{reached=\"ramdisk\",silent=\"false\"} 0",
     ])
     .await;
+    // L6: what the engine does is seen too.
+    let text = told(&["farrier_workers 1", "farrier_leases 0", "farrier_leases_lost_total 0"]).await;
+    for figure in [
+        "farrier_worker_passes_total ",
+        "farrier_worker_pass_seconds_total ",
+        "farrier_store_writes_total{kind=\"record\"} ",
+        "farrier_store_writes_total{kind=\"mailbox\"} ",
+        "farrier_store_wait_seconds_total{kind=\"record\"} ",
+    ] {
+        let value = text.lines().find_map(|line| line.strip_prefix(figure)?.parse::<f64>().ok());
+        assert!(value.is_some_and(|value| value > 0.0), "{figure} {text}");
+    }
+    assert!(text.contains("farrier_worker_longest_wait_seconds "), "{text}");
     stage.clock.jump(time::Duration::seconds(61));
     told(&[
         "farrier_booting_machines{reached=\"kernel\",silent=\"true\"} 1",

@@ -223,13 +223,13 @@ impl Agent {
         }
     }
 
-    /// Ends a command after a while; a step not before its progress was asked for.
+    /// Ends a command after a while; a step that somebody watches not before its progress was asked for.
     fn run_later(&self, result: &CommandResult, outcome: Result<Value, String>) {
         let (agent, id) = (self.clone(), result.id);
         let (is_step, is_write) = (is_execute(&result.command_name), result.command_name == DEPLOY_STEP);
         let work = if self.script().loses_answer { LONG_WORK } else { WORK };
         tokio::spawn(async move {
-            if is_write && !agent.script().offers_no_progress {
+            if is_write && agent.script().is_watched && !agent.script().offers_no_progress {
                 agent.asked.notified().await;
             }
             tokio::time::sleep(work).await;

@@ -11,8 +11,10 @@ use farrier_engine::explain::who_acts::Attention;
 use farrier_engine::records::{Allocation, AllocationState, HistoryEntry, Resource, ResourceKind};
 use farrier_engine::store::{
     AllocationSelection, CatalogueStore, Change, Changes, Documents, EvidenceStore, Held, Lease, NodeStore,
-    Outline, OwnedPort, PortSelection, Record, ResourceSelection, Selection, Store, StoreError, Terms,
+    Outline, OwnedPort, PortSelection, Record, ResourceSelection, Revision, Selection, Store, StoreError,
+    Terms,
 };
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -41,6 +43,7 @@ pub struct GatedStore {
     inner: Arc<dyn Store>,
     gate: watch::Sender<Gate>,
     writes: AtomicUsize,
+    reads: AtomicUsize,
     listings: AtomicUsize,
     /// Writes that are not counted yet.
     under_way: AtomicUsize,
@@ -74,6 +77,7 @@ impl GatedStore {
             inner,
             gate: watch::Sender::new(gate),
             writes: AtomicUsize::new(0),
+            reads: AtomicUsize::new(0),
             listings: AtomicUsize::new(0),
             under_way: AtomicUsize::new(0),
             has_stopped: AtomicBool::new(false),
@@ -85,6 +89,11 @@ impl GatedStore {
 
     pub fn set(&self, gate: Gate) {
         self.gate.send_replace(gate);
+    }
+
+    /// How often a whole record was read.
+    pub fn reads(&self) -> usize {
+        self.reads.load(Ordering::SeqCst)
     }
 
     /// The writes that were done, when none is under way: what is in the file already may not be counted yet.
@@ -191,6 +200,7 @@ impl NodeStore for GatedStore {
 
     async fn get(&self, uuid: Uuid) -> Result<Option<Record>, StoreError> {
         self.pass().await?;
+        self.reads.fetch_add(1, Ordering::SeqCst);
         if *self.gate.borrow() == Gate::Damages(uuid) {
             let reason = "unreadable record".to_owned();
             return Err(StoreError::Failed { location: "gate".into(), reason });
@@ -210,10 +220,7 @@ impl NodeStore for GatedStore {
 
     async fn outlines(&self, selection: &Selection) -> Result<Vec<Outline>, StoreError> {
         self.pass().await?;
-        let listed = self.inner.outlines(selection).await;
-        self.listings.fetch_add(1, Ordering::SeqCst);
-        self.pass().await?;
-        listed
+        self.inner.outlines(selection).await
     }
 
     async fn documents(&self, selection: &Selection) -> Result<Vec<(Outline, Documents)>, StoreError> {
@@ -226,9 +233,27 @@ impl NodeStore for GatedStore {
         self.inner.records(selection).await
     }
 
-    async fn identities(&self) -> Result<Vec<Uuid>, StoreError> {
+    async fn identities(&self, selection: &Selection) -> Result<Vec<Uuid>, StoreError> {
         self.pass().await?;
-        self.inner.identities().await
+        let listed = self.inner.identities(selection).await;
+        self.listings.fetch_add(1, Ordering::SeqCst);
+        self.pass().await?;
+        listed
+    }
+
+    async fn revision(&self, uuid: Uuid) -> Result<Option<Revision>, StoreError> {
+        self.pass().await?;
+        self.inner.revision(uuid).await
+    }
+
+    async fn at_bmc(&self, addresses: &[IpAddr]) -> Result<Vec<Uuid>, StoreError> {
+        self.pass().await?;
+        self.inner.at_bmc(addresses).await
+    }
+
+    async fn shards(&self) -> Result<Vec<(Option<String>, u64)>, StoreError> {
+        self.pass().await?;
+        self.inner.shards().await
     }
 
     async fn held(&self) -> Result<Vec<Held>, StoreError> {
@@ -254,6 +279,11 @@ impl NodeStore for GatedStore {
     async fn renew(&self, lease: &Lease, expires_at: OffsetDateTime) -> Result<(), StoreError> {
         self.pass().await?;
         self.inner.renew(lease, expires_at).await
+    }
+
+    async fn renew_all(&self, leases: &[Lease], expires_at: OffsetDateTime) -> Result<Vec<Uuid>, StoreError> {
+        self.pass().await?;
+        self.inner.renew_all(leases, expires_at).await
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {

@@ -65,13 +65,14 @@ pub fn quick(api_url: &str) -> Settings {
         rescue_callback_timeout: Duration::from_secs(10),
         inspect_wait_timeout: Duration::from_secs(10),
         check_interval: Duration::from_millis(20),
+        power_check_interval: Duration::from_millis(20),
         progress_interval: Duration::from_millis(10),
         power_state_change_timeout: Duration::from_secs(10),
         soft_power_off_timeout: Duration::from_secs(10),
         power_off_timeout: Duration::from_millis(300),
         power_poll_interval: Duration::from_millis(10),
         node_locked_attempts: 2,
-        node_locked_pause: Duration::from_millis(20),
+        node_locked_pause: Duration::from_millis(200),
         agent: AgentSettings {
             command_timeout: Duration::from_secs(2),
             command_retry_pause: Duration::from_millis(10),
@@ -249,6 +250,18 @@ impl Stage {
             assert!(Instant::now() < end, "waited for events, but {events:#?}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    }
+
+    /// Has somebody watch the node from now on.
+    pub async fn watch(&self) {
+        self.change(|script| script.is_watched = true);
+        let (conductor, uuid) = (self.conductor.clone(), self.node().await.uuid);
+        tokio::spawn(async move {
+            loop {
+                conductor.events().since(uuid, 0);
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        });
     }
 
     /// GET on the ramdisk API.

@@ -19,6 +19,7 @@ use time::OffsetDateTime;
 
 use crate::build::ironic_environment;
 use crate::host::command::{command, run_quietly};
+use crate::host::processor_time;
 use crate::host::workspace::Workspace;
 
 /// The release of Ironic that is measured.
@@ -67,11 +68,18 @@ impl Farrier {
         let database = folder.join("nodes.sqlite");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(fill(&database, nodes))?;
-        Self::start_over(program, folder, &database, &[])
+        Self::start_over(program, folder, &database, &[], None)
     }
 
-    /// Starts it over a database, with its other state in a folder and further options.
-    pub fn start_over(program: &Path, folder: &Path, database: &Path, options: &[&str]) -> Result<Self> {
+    /// Starts it over a database, with its other state in a folder, further options, and this filter of its log, which goes
+    /// to `farrier.log`.
+    pub fn start_over(
+        program: &Path,
+        folder: &Path,
+        database: &Path,
+        options: &[&str],
+        filter: Option<&str>,
+    ) -> Result<Self> {
         let (port, admin_port) = (free_port()?, free_port()?);
         let (output, log) = (folder.join("farrier.out"), folder.join("farrier.log"));
         let process = Command::new(program)
@@ -84,6 +92,7 @@ impl Farrier {
             .arg("--database")
             .arg(database)
             .args(options)
+            .envs(filter.map(|filter| ("FARRIER_LOG", filter)))
             .stdin(Stdio::null())
             .stdout(File::create(&output)?)
             .stderr(File::create(&log)?)
@@ -108,6 +117,11 @@ impl Farrier {
     /// The number of its process.
     pub fn process_id(&self) -> u32 {
         self.process.id()
+    }
+
+    /// The time that processors have spent on it.
+    pub fn processor_time(&self) -> Result<Duration> {
+        processor_time::of(self.process.id())
     }
 }
 

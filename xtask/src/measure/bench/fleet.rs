@@ -140,7 +140,7 @@ impl Site<'_> {
         let (name, folder) = (format!("conductor-{number}"), self.folder.join(number.to_string()));
         fs::create_dir_all(&folder)?;
         let options = [&OPTIONS[..], &["--conductor-name", &name]].concat();
-        Farrier::start_over(self.program, &folder, &self.database(), &options)
+        Farrier::start_over(self.program, &folder, &self.database(), &options, None)
     }
 
     /// Heartbeats to so many conductors, as fast as they are taken.

@@ -69,16 +69,50 @@ pub fn load_several(
     duration: Duration,
     request: impl Fn(u64) -> Request + Sync,
 ) -> Result<Figures> {
-    let (next, start) = (AtomicU64::new(0), Instant::now());
-    let (next, request) = (&next, &request);
-    let ask = |port: u16| -> Result<Vec<Option<Duration>>> {
+    let start = Instant::now();
+    let answered = ask(ports, clients, duration, None, &request)?;
+    Ok(figures(answered.into_iter().map(|(_, time)| time).collect(), start.elapsed()))
+}
+
+/// Lets so many clients together ask so many requests a second, whatever the answers take: a request that is late because
+/// its client was busy has waited since it was due. Tells how requests of each kind were answered.
+pub fn paced(
+    port: u16,
+    clients: usize,
+    per_second: u32,
+    duration: Duration,
+    kinds: usize,
+    request: impl Fn(u64) -> (usize, Request) + Sync,
+) -> Result<Vec<Figures>> {
+    let start = Instant::now();
+    let answered = ask(&[port], clients, duration, Some(per_second), &|number| request(number).1)?;
+    let elapsed = start.elapsed();
+    let mut times = vec![Vec::new(); kinds];
+    for (number, time) in answered {
+        times[request(number).0].push(time);
+    }
+    Ok(times.into_iter().map(|times| figures(times, elapsed)).collect())
+}
+
+/// The time that each request took, by its number.
+fn ask(
+    ports: &[u16],
+    clients: usize,
+    duration: Duration,
+    per_second: Option<u32>,
+    request: &(impl Fn(u64) -> Request + Sync),
+) -> Result<Vec<(u64, Option<Duration>)>> {
+    let (next, start) = (&AtomicU64::new(0), Instant::now());
+    let ask = |port: u16| -> Result<Vec<(u64, Option<Duration>)>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (client, mut times) = (Client::new(port), Vec::new());
         while start.elapsed() < duration {
-            let request = request(next.fetch_add(1, Ordering::Relaxed));
-            let asked = Instant::now();
-            let is_taken = runtime.block_on(client.ask(&request))?;
-            times.push(is_taken.then(|| asked.elapsed()));
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let due = per_second.map(|rate| start + Duration::from_secs_f64(number as f64 / f64::from(rate)));
+            let asked = due.unwrap_or_else(Instant::now);
+            thread::sleep(asked.saturating_duration_since(Instant::now()));
+            let is_taken = runtime.block_on(client.ask(&request(number)))?;
+            times.push((number, is_taken.then(|| asked.elapsed())));
         }
         Ok(times)
     };
@@ -89,7 +123,7 @@ pub fn load_several(
             clients.into_iter().map(|client| client.join().unwrap_or_else(|_| bail!("a client panicked")));
         ended.collect::<Result<Vec<_>>>()
     })?;
-    Ok(figures(times.concat(), start.elapsed()))
+    Ok(times.concat())
 }
 
 /// The figures of requests by the times they took; none for those that were turned away.

@@ -65,6 +65,8 @@ pub struct Script {
     pub hesitates: bool,
     /// It offers nothing that Ironic's contract does not have.
     pub offers_no_progress: bool,
+    /// Whether somebody watches: it writes until its progress was asked for.
+    pub is_watched: bool,
     /// How often its progress was asked for.
     pub progress_asked: u32,
     /// How often its commands were listed while it ran a step.

@@ -5,8 +5,7 @@ use std::fs;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-/// The unit of the kernel's figures, in a second, on every architecture.
-const TICKS: f64 = 100.0;
+use crate::host::processor_time;
 
 /// What processes have used so far, or in a while.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -37,17 +36,14 @@ impl Usage {
             let file = format!("/proc/{process}/{name}");
             fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))
         };
-        let stat = read("stat")?;
-        let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
-        let ticks: f64 =
-            fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum();
+        let busy = processor_time::of(process)?;
         let line = |text: &str, name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name))?;
             line.trim().trim_end_matches(" kB").trim().parse().ok()
         };
         let written = line(&read("io")?, "write_bytes:").context("no write_bytes")?;
         let resident = line(&read("status")?, "VmRSS:").context("no VmRSS")?;
-        Ok(Self { processor_seconds: ticks / TICKS, written_bytes: written, resident_kib: resident })
+        Ok(Self { processor_seconds: busy.as_secs_f64(), written_bytes: written, resident_kib: resident })
     }
 
     /// What was used since an earlier time; memory is that of now.

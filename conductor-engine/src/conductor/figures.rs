@@ -1,0 +1,26 @@
+//! What the engine does, in figures: metrics are made of them.
+
+use crate::conductor::Conductor;
+use crate::workers::WorkerFigures;
+
+/// What the engine does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Figures {
+    /// Workers, and their passes.
+    pub workers: WorkerFigures,
+    /// Leases that this process has.
+    pub leases: usize,
+    /// Leases that it has renewed, each time.
+    pub renewed_leases: u64,
+    /// Leases that it has lost to other conductors, or with their nodes.
+    pub lost_leases: u64,
+}
+
+impl Conductor {
+    /// What the engine does now, and has done since it started. How long writers wait is told by
+    /// [`NodeStore::waited`](crate::store::NodeStore::waited).
+    pub fn figures(&self) -> Figures {
+        let (leases, renewed_leases, lost_leases) = self.services().own_leases.counts();
+        Figures { workers: self.workers().figures(), leases, renewed_leases, lost_leases }
+    }
+}

@@ -1,0 +1,81 @@
+//! Whether the machine of a node that waits is on. Its BMC is read beside the worker, which never waits for it.
+
+use crate::error::Error;
+use crate::services::Services;
+use farrier_conductor::Settings;
+use farrier_conductor::model::{Node, PowerState};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+/// Equal readings after which a machine is believed to be off: BMCs err.
+const OFF_READINGS: u32 = 2;
+
+/// Readings of a machine. What is under way ends with this.
+#[derive(Default)]
+pub(crate) struct PowerCheck {
+    begun_at: Option<Instant>,
+    under_way: JoinSet<Result<PowerState, Error>>,
+    off_readings: u32,
+}
+
+impl PowerCheck {
+    /// Begins a reading when it is time for one, and tells whether the machine is off by those that have ended. The machine
+    /// of an agent that fell silent is read more often, and so is one that was read to be off.
+    pub(crate) fn is_off(&mut self, services: &Arc<Services>, node: &Node, is_silent: bool) -> bool {
+        while let Some(ended) = self.under_way.try_join_next() {
+            if let Ok(Ok(reading)) = ended {
+                self.note(reading);
+            }
+        }
+        if self.under_way.is_empty() && self.is_due(services, is_silent) {
+            self.begun_at = Some(Instant::now());
+            let (services, node) = (Arc::clone(services), node.clone());
+            self.under_way.spawn(async move { services.read_power(&node).await });
+        }
+        self.was_off()
+    }
+
+    /// Whether the machine was off by the last readings.
+    pub(crate) fn was_off(&self) -> bool {
+        self.off_readings >= OFF_READINGS
+    }
+
+    fn note(&mut self, reading: PowerState) {
+        self.off_readings = if reading == PowerState::Off { self.off_readings + 1 } else { 0 };
+    }
+
+    fn is_due(&self, services: &Services, is_silent: bool) -> bool {
+        let pause = pause(&services.settings, is_silent || self.off_readings > 0);
+        self.begun_at.is_none_or(|at| at.elapsed() >= pause)
+    }
+}
+
+fn pause(settings: &Settings, is_in_doubt: bool) -> Duration {
+    if is_in_doubt { settings.check_interval } else { settings.power_check_interval }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_reading_off_is_not_believed() {
+        let mut check = PowerCheck::default();
+        let mut is_off = |reading| {
+            check.note(reading);
+            check.was_off()
+        };
+        assert!(!is_off(PowerState::Off));
+        assert!(!is_off(PowerState::On));
+        assert!(!is_off(PowerState::Off));
+        assert!(is_off(PowerState::Off));
+    }
+
+    #[test]
+    fn l01_a_machine_in_doubt_is_read_more_often() {
+        let settings = Settings::new("http://c");
+        assert_eq!(pause(&settings, false), Duration::from_secs(30));
+        assert_eq!(pause(&settings, true), Duration::from_secs(5));
+    }
+}
