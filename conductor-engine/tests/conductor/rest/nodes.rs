@@ -3,6 +3,7 @@
 use crate::stand_ins::agent::Script;
 use crate::stand_ins::operator::{NEWEST, ask, ask_in, get, set};
 use crate::stand_ins::stage::{Stage, fault, image};
+use farrier_conductor::EventKind;
 use farrier_conductor::model::ProvisionState;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -70,7 +71,7 @@ async fn a_deployment_is_ordered_and_followed() {
     let place = reply.headers()["location"].to_str().unwrap().to_owned();
     assert!(place.ends_with("/states"), "{place}");
     stage.wait_for(ProvisionState::Active).await;
-    stage.until(|events| events.len() == 10).await;
+    stage.until(|events| events.last().is_some_and(|event| event.kind == EventKind::Active)).await;
     let events = get(&stage, "/farrier/v1/nodes/n1/events?since=0").await;
     let events = events["events"].as_array().unwrap();
     assert_eq!(events[0]["event"], "power_on");
