@@ -1,6 +1,5 @@
 //! What happened to each node, for progress bars and timelines.
 
-use crate::store::{ChangeFeed, Changes};
 use farrier_conductor::model::{mask_value, masked_text};
 use farrier_conductor::task::event::EventKind;
 use serde::{Deserialize, Serialize};
@@ -8,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::mem::discriminant;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::broadcast;
 use uuid::Uuid;
 
 /// Most events kept per node; older ones are dropped.
@@ -31,6 +31,9 @@ pub struct Event {
     pub kind: EventKind,
 }
 
+/// Most nodes that somebody begins to watch, until whoever is told of them is late.
+const BEGINNINGS: usize = 64;
+
 /// For how long a node is watched after somebody asked for its events.
 const WATCHED: Duration = Duration::from_secs(15);
 
@@ -48,12 +51,21 @@ impl Log {
     }
 }
 
+/// Publishes the nodes that somebody begins to watch.
+#[derive(Debug)]
+struct Watched(broadcast::Sender<Uuid>);
+
+impl Default for Watched {
+    fn default() -> Self {
+        Self(broadcast::Sender::new(BEGINNINGS))
+    }
+}
+
 /// The events of the running or last operation of every node, in memory.
 #[derive(Debug, Default)]
 pub struct EventLog {
     logs: Mutex<HashMap<Uuid, Log>>,
-    /// Nodes that somebody begins to watch.
-    watched: ChangeFeed,
+    watched: Watched,
 }
 
 impl EventLog {
@@ -106,7 +118,8 @@ impl EventLog {
             (log.events.iter().filter(|event| event.sequence >= since).cloned().collect(), begins)
         });
         if begins {
-            self.watched.publish(node);
+            // It fails where nothing receives.
+            drop(self.watched.0.send(node));
         }
         events
     }
@@ -117,8 +130,8 @@ impl EventLog {
     }
 
     /// The nodes that somebody begins to watch from now on.
-    pub(crate) fn watched(&self) -> Changes {
-        self.watched.changes()
+    pub(crate) fn watched(&self) -> broadcast::Receiver<Uuid> {
+        self.watched.0.subscribe()
     }
 
     /// Forgets a node.

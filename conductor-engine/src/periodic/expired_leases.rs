@@ -2,7 +2,7 @@
 //! unchanged for as long as a lease lasts, by a clock that does not jump.
 
 use crate::error::Error;
-use crate::services::Services;
+use crate::services::{ENDED, Services};
 use crate::store::{Held, StoreError, Terms};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +30,8 @@ impl ExpiredLeases {
     pub(crate) async fn pass(&mut self) -> Result<(), Error> {
         let before = std::mem::take(&mut self.seen);
         for Held { node, holder, epoch, expires_at } in self.services.store.held().await? {
-            if self.services.own_leases.has(node) {
+            // One that a conductor ended when it started is free already.
+            if self.services.own_leases.has(node) || expires_at <= ENDED {
                 continue;
             }
             let since = match before.get(&node) {

@@ -7,11 +7,12 @@ mod power_sync;
 
 use crate::conductor::Conductor;
 use crate::error::Error;
-use crate::store::Changes;
+use crate::store::Changed;
 use expired_leases::ExpiredLeases;
 use farrier_conductor::settings::Settings;
 use power_sync::PowerSync;
 use std::time::Duration;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 /// Between two writes of what machines load, whatever they do.
@@ -60,13 +61,22 @@ impl Conductor {
                 tokio::time::sleep(TRACE_PAUSE).await;
             }
         };
-        let wake = async |mut changes: Changes| {
+        let changes = async {
+            let mut changes = self.store().changed();
             while let Some(changed) = changes.next().await {
                 self.workers().wake(changed);
             }
         };
-        let changes = wake(self.store().changed());
-        let watched = wake(self.events().watched());
+        let watched = async {
+            let mut watched = self.events().watched();
+            loop {
+                match watched.recv().await {
+                    Ok(node) => self.workers().wake(Changed::Node(node)),
+                    Err(RecvError::Lagged(_)) => self.workers().wake(Changed::Unknown),
+                    Err(RecvError::Closed) => return,
+                }
+            }
+        };
         let freed = async {
             let mut freed = self.services().own_leases.freed();
             while let Some(node) = freed.next().await {

@@ -138,3 +138,83 @@ fn busy(options: &SqliteConnectOptions) -> StoreError {
         reason: format!("another process has been writing for {} s", BUSY.as_secs()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::sqlite::SqliteStore;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    async fn store() -> (tempfile::TempDir, Arc<SqliteStore>) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap();
+        (folder, Arc::new(store))
+    }
+
+    /// Lets every task that can go on do so, as far as it can.
+    async fn settle() {
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn l04_a_heartbeat_waits_for_one_record_and_not_for_all() {
+        let (_folder, store) = store().await;
+        let first = store.writers.turn(Kept::Always).await.unwrap();
+        let written = Arc::new(AtomicUsize::new(0));
+        let records: Vec<_> = (0..20)
+            .map(|_| {
+                let (store, written) = (Arc::clone(&store), Arc::clone(&written));
+                tokio::spawn(async move {
+                    store.writers.turn(Kept::Always).await.unwrap().commit().await.unwrap();
+                    written.fetch_add(1, Ordering::SeqCst);
+                })
+            })
+            .collect();
+        settle().await;
+        let before_heartbeat = {
+            let (store, written) = (Arc::clone(&store), Arc::clone(&written));
+            tokio::spawn(async move {
+                let writer = store.writers.turn(Kept::WhilePowered).await.unwrap();
+                let before = written.load(Ordering::SeqCst);
+                writer.commit().await.unwrap();
+                before
+            })
+        };
+        settle().await;
+        first.commit().await.unwrap();
+        assert!(before_heartbeat.await.unwrap() <= 2);
+        for record in records {
+            record.await.unwrap();
+        }
+        assert_eq!(store.writers.waits.of(WriteKind::Record).turns, 21);
+        assert!(store.writers.waits.of(WriteKind::Record).total > Duration::ZERO);
+    }
+
+    /// Each of those behind would have waited for as long again.
+    #[tokio::test]
+    async fn l04_while_another_process_writes_nobody_holds_the_turn() {
+        let (folder, store) = store().await;
+        let file = SqliteConnectOptions::new().filename(folder.path().join("nodes.sqlite"));
+        let mut other = SqliteConnection::connect_with(&file).await.unwrap();
+        sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+        let writers = [Kept::Always, Kept::WhilePowered].map(|kept| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move { store.writers.turn(kept).await.unwrap().commit().await.unwrap() })
+        });
+        // Both have asked, and pause.
+        let is_asked =
+            || store.writers.records.try_lock().is_err() && store.writers.mailbox.try_lock().is_err();
+        let end = Instant::now() + BUSY;
+        while !(is_asked() && store.writers.turn.try_lock().is_ok()) {
+            assert!(Instant::now() < end, "the turn is held while nobody can write");
+            tokio::task::yield_now().await;
+        }
+        sqlx::query("COMMIT").execute(&mut other).await.unwrap();
+        for writer in writers {
+            writer.await.unwrap();
+        }
+    }
+}
