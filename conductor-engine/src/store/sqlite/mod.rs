@@ -33,13 +33,21 @@ use sqlx::{Connection, SqlSafeStr, Sqlite, SqliteConnection};
 use std::fs::OpenOptions;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use tokio::sync::{Mutex, MutexGuard};
+use tokio::time::sleep;
 use uuid::Uuid;
 
 /// The layout of the tables, from the first to the newest. One that was released is never changed.
 const MIGRATIONS: &[(i64, &str, &str)] = &[(1, "initial", include_str!("../migrations/0001_initial.sql"))];
+
+/// Codes by which SQLite tells that another process has the file locked: SQLITE_BUSY and its extended codes for recovery,
+/// snapshot and timeout.
+const LOCKED: &[&str] = &["5", "261", "517", "773"];
+
+/// Pause before a migration is tried again that another process carries out.
+const MIGRATION_PAUSE: Duration = Duration::from_millis(20);
 
 /// How long a writer waits for another process.
 const BUSY: Duration = Duration::from_secs(10);
@@ -122,14 +130,13 @@ impl SqliteStore {
     ///
     /// [`StoreError::Failed`] when the file cannot be made, is not a database, or has tables of another version.
     pub async fn open(file: &Path) -> Result<Self, StoreError> {
-        Self::open_with(file, SqliteConnectOptions::new()).await
+        Self::open_with(file, SqliteConnectOptions::new().busy_timeout(BUSY)).await
     }
 
     async fn open_with(file: &Path, options: SqliteConnectOptions) -> Result<Self, StoreError> {
         let failed = |reason: String| StoreError::Failed { location: file.display().to_string(), reason };
         make_private(file).map_err(|error| failed(error.to_string()))?;
-        let options =
-            options.filename(file).foreign_keys(true).journal_mode(SqliteJournalMode::Wal).busy_timeout(BUSY);
+        let options = options.filename(file).foreign_keys(true).journal_mode(SqliteJournalMode::Wal);
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
             .test_before_acquire(false)
@@ -169,10 +176,17 @@ impl SqliteStore {
         });
         let migrator = Migrator::with_migrations(migrations.collect());
         let mut connection = self.connect(Kept::Always).await?;
-        match migrator.run(&mut connection).await {
-            Ok(()) => Ok(connection.close().await?),
-            Err(MigrateError::VersionMismatch(_) | MigrateError::VersionMissing(_)) => Err(Failure::Layout),
-            Err(error) => Err(Failure::Database(error.into())),
+        let start = Instant::now();
+        loop {
+            match migrator.run(&mut connection).await {
+                Ok(()) => return Ok(connection.close().await?),
+                Err(MigrateError::VersionMismatch(_) | MigrateError::VersionMissing(_)) => {
+                    return Err(Failure::Layout);
+                }
+                // Another conductor makes the tables at the same time. What it has made is found the next time.
+                Err(error) if is_of_another(&error) && start.elapsed() < BUSY => sleep(MIGRATION_PAUSE).await,
+                Err(error) => return Err(Failure::Database(error.into())),
+            }
         }
     }
 
@@ -182,6 +196,7 @@ impl SqliteStore {
         match failure {
             Failure::Told(error) => error,
             Failure::Database(error) if has_no_room(&error) => StoreError::Full { location },
+            Failure::Database(error) if is_locked(&error) => StoreError::Busy { location },
             failure => StoreError::Failed { location, reason: failure.to_string() },
         }
     }
@@ -244,9 +259,26 @@ impl Writer<'_> {
     }
 }
 
+/// Whether a migration failed since another process carries it out.
+fn is_of_another(error: &MigrateError) -> bool {
+    let (MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) = error else {
+        return false;
+    };
+    is_locked(error)
+        || error.as_database_error().is_some_and(|error| error.message().contains("already exists"))
+}
+
 fn has_no_room(error: &sqlx::Error) -> bool {
+    has_code(error, NO_ROOM)
+}
+
+fn is_locked(error: &sqlx::Error) -> bool {
+    has_code(error, LOCKED)
+}
+
+fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
-    code.is_some_and(|code| NO_ROOM.contains(&&*code))
+    code.is_some_and(|code| codes.contains(&&*code))
 }
 
 #[async_trait]
