@@ -83,12 +83,7 @@ impl Services {
         }
     }
 
-    /// How far the machine of a node came, in words; nothing when it is not to boot from the network, or asked for nothing.
-    pub(crate) async fn boot_trace_summary(&self, node: Uuid) -> Result<Option<String>, Error> {
-        Ok(self.boot_trace(node).await?.and_then(|trace| trace.told(self.now())))
-    }
-
-    /// How far the machine of a node came; nothing when it is not to boot from the network.
+    /// How far the machine of a node came; nothing when the conductor serves nothing for its boot.
     pub(crate) async fn boot_trace(&self, node: Uuid) -> Result<Option<BootTrace>, Error> {
         self.write_boot_journal().await?;
         Ok(self.store.boot_trace(node).await?)

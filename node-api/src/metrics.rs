@@ -64,8 +64,8 @@ async fn of_nodes(conductor: &Conductor) -> Result<Registry, Error> {
     let states = by_state(&conductor.store().provision_states().await?);
     registry.register("nodes", "Nodes in a provision state", states);
     let boots = by_stage(&boots, conductor.now());
-    let help = "Machines that boot from the network and whose agent has not called, by the last that they reached, and \
-                whether they have asked for nothing within the last minute";
+    let help = "Machines that boot from the network or a virtual medium and whose agent has not called, by the last \
+                that they reached, and whether they have asked for nothing within the last minute";
     registry.register("booting_machines", help, boots);
     of_engine(conductor, &mut registry);
     Ok(registry)

@@ -48,7 +48,7 @@ impl KeptEvidence {
         }
         if record.node.provision_state.activity() != Activity::Rest {
             let progress = BootProgress::of(self.0.services(), &record.node).await?;
-            let progress = progress.map(|progress| Evidence::new(progress.subject(), progress.told()));
+            let progress = progress.map(|progress| Evidence::new("boot", progress.told()));
             explanation.evidence.extend(progress);
             let (command, words, power) =
                 tokio::join!(self.last_command(&record), self.diagnosis(&record), self.power(&record.node));

@@ -2,47 +2,37 @@
 
 use crate::error::Error;
 use crate::services::Services;
-use farrier_conductor::interfaces::MediumReads;
 use farrier_conductor::model::Node;
 
 /// How far the machine of a node came with its boot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BootProgress {
-    /// It loaded this from the network.
-    Network(String),
-    /// So much was read of its virtual medium.
-    Medium(MediumReads),
+    /// It loaded this.
+    Loads(String),
+    /// Nobody has read its virtual medium. It is evidence, and no proof: a BMC may not reach the conductor.
+    MediumUnread,
 }
 
 impl BootProgress {
     /// That of a node; nothing where it is not known.
     pub(crate) async fn of(services: &Services, node: &Node) -> Result<Option<Self>, Error> {
-        if let Some(told) = services.boot_trace_summary(node.uuid).await? {
-            return Ok(Some(Self::Network(told)));
-        }
+        let Some(trace) = services.boot_trace(node.uuid).await? else { return Ok(None) };
         let boot = services.hardware.boot(node).ok().flatten();
-        Ok(boot.and_then(|boot| boot.boot.extension().medium_reads(node)).map(Self::Medium))
-    }
-
-    /// What it is about, as the evidence of an explanation has it.
-    pub(crate) fn subject(&self) -> &'static str {
-        match self {
-            Self::Network(_) => "boot from the network",
-            Self::Medium(_) => "virtual medium",
-        }
+        let is_medium = boot.is_some_and(|boot| boot.boot.extension().serves_medium());
+        Ok(match trace.told(services.now()) {
+            Some(told) => Some(Self::Loads(told)),
+            None if is_medium => Some(Self::MediumUnread),
+            None => None,
+        })
     }
 
     /// In words.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn told(&self) -> &str {
         match self {
-            Self::Network(told) => told.clone(),
-            Self::Medium(MediumReads { requests: 0, .. }) => {
-                "its virtual medium was never read: the machine started something else, or its BMC does not reach \
-                 the conductor"
-                    .to_owned()
-            }
-            Self::Medium(MediumReads { requests, bytes }) => {
-                format!("{} KiB of its virtual medium were read in {requests} requests", bytes.div_ceil(1 << 10))
+            Self::Loads(told) => told,
+            Self::MediumUnread => {
+                "its virtual medium was never read: the machine started something else, or its BMC does not reach the \
+                 conductor"
             }
         }
     }
@@ -50,44 +40,11 @@ impl BootProgress {
     /// What to check where no agent called, as the end of a sentence. `url` is that of the conductor as the machine reaches it.
     pub(crate) fn advice(progress: Option<&Self>, url: &str) -> String {
         match progress {
-            Some(Self::Medium(MediumReads { requests: 0, .. })) => {
+            Some(Self::MediumUnread) => {
                 "check the machine's boot device and boot order, and the way of its BMC to the conductor"
                     .to_owned()
             }
-            _ => format!("check the machine's network (link, DHCP, way to {url})"),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn f36_an_unread_medium_is_told_and_leads_to_the_boot_order() {
-        let medium = |requests, bytes| BootProgress::Medium(MediumReads { requests, bytes });
-        for (progress, told, advice) in [
-            (
-                Some(medium(0, 0)),
-                "never read: the machine started something else",
-                "boot device and boot order",
-            ),
-            (
-                Some(medium(3, 2049)),
-                "3 KiB of its virtual medium were read in 3 requests",
-                "link, DHCP, way to U",
-            ),
-            (
-                Some(BootProgress::Network("script fetched".to_owned())),
-                "script fetched",
-                "link, DHCP, way to U",
-            ),
-            (None, "", "link, DHCP, way to U"),
-        ] {
-            let said = progress.as_ref().map(BootProgress::told).unwrap_or_default();
-            assert!(said.contains(told), "{said}");
-            let checked = BootProgress::advice(progress.as_ref(), "U");
-            assert!(checked.contains(advice), "{checked}");
+            Some(Self::Loads(_)) | None => format!("check the machine's network (link, DHCP, way to {url})"),
         }
     }
 }

@@ -86,6 +86,14 @@ pub enum StoreError {
         /// The file.
         location: String,
     },
+    /// Another process has the store locked for longer than a write is waited for. Nothing was written.
+    #[error(
+        "node store {location} is locked by another process; try again later, and see whether a conductor hangs"
+    )]
+    Busy {
+        /// The file.
+        location: String,
+    },
     /// The store itself failed.
     #[error("node store {location}: {reason}; check that the file is readable and writable")]
     Failed {

@@ -9,7 +9,6 @@ use crate::stand_ins::machine::Boot;
 use crate::stand_ins::stage::{PATIENCE, Stage, image};
 use farrier_conductor::Error as TaskError;
 use farrier_conductor::EventKind;
-use farrier_conductor::interfaces::MediumReads;
 use farrier_conductor::model::{Node, PowerState, ProvisionState};
 use farrier_engine::Error;
 use farrier_engine::records::Order;
@@ -201,7 +200,7 @@ async fn a_machine_that_goes_off_fails_at_once() {
 
 #[tokio::test]
 async fn f36_a_silent_machine_whose_medium_nobody_read_is_told_apart() {
-    let script = Script { silent: true, medium_reads: Some(MediumReads::default()), ..Script::default() };
+    let script = Script { silent: true, serves_medium: true, ..Script::default() };
     let stage = Stage::with(script, |settings| {
         settings.deploy_callback_timeout = Duration::from_millis(100);
     })

@@ -26,9 +26,7 @@ pub mod vendor;
 
 pub use agents::Agents;
 pub use base::{Interface, InterfaceError, Properties};
-pub use boot::{
-    BootCapability, BootClient, BootContext, BootExtension, BootFile, BootInterface, BootNeed, MediumReads,
-};
+pub use boot::{BootCapability, BootClient, BootContext, BootExtension, BootFile, BootInterface, BootNeed};
 pub use console::{ConsoleAccess, ConsoleInterface};
 pub use dhcp::{DhcpOption, DhcpProvider};
 pub use indicator::{Indicator, IndicatorState};

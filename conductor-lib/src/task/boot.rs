@@ -247,7 +247,8 @@ impl Task {
     /// Has the next save end what is known of an earlier boot.
     fn renew_boot_trace(&mut self, boot: &NodeBoot) {
         self.host.forget_boot();
-        self.boot_trace = if is_asked(boot) { BootTraceChange::Begin } else { BootTraceChange::End };
+        let is_served = is_asked(boot) || boot.boot.extension().serves_medium();
+        self.boot_trace = if is_served { BootTraceChange::Begin } else { BootTraceChange::End };
     }
 
     fn boot(&self) -> Result<NodeBoot, Error> {

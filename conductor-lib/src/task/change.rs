@@ -42,7 +42,7 @@ pub enum InspectionChange<'a> {
 pub enum BootTraceChange {
     /// Nothing.
     Keep,
-    /// The machine is to boot from the network, and has loaded nothing yet.
+    /// The machine is to boot from the network or from a medium that the conductor serves, and has loaded nothing yet.
     Begin,
     /// It is to boot in another way.
     End,

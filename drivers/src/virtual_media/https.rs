@@ -5,8 +5,7 @@ use super::interface::{DRIVE, KEYS, VirtualMediaBoot, network_text};
 use crate::netboot::boot_mode::boot_mode;
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootCapability, BootContext, BootExtension, BootInterface, Interface, InterfaceError, MediumReads,
-    Properties,
+    BootCapability, BootContext, BootExtension, BootInterface, Interface, InterfaceError, Properties,
 };
 use farrier_conductor::model::{BootDevice, BootMode, Node, RamdiskInstance};
 use farrier_media::KernelParameters;
@@ -105,8 +104,8 @@ impl BootExtension for HttpsBoot {
         true
     }
 
-    fn medium_reads(&self, node: &Node) -> Option<MediumReads> {
-        self.0.medium_reads(node)
+    fn serves_medium(&self) -> bool {
+        true
     }
 
     async fn prepare_ramdisk_instance(

@@ -10,8 +10,7 @@ use crate::netboot::names::Ramdisk;
 use crate::netboot::target::{self, Defaults};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootCapability, BootContext, BootExtension, BootInterface, Interface, InterfaceError, MediumReads,
-    Properties,
+    BootCapability, BootContext, BootExtension, BootInterface, Interface, InterfaceError, Properties,
 };
 use farrier_conductor::model::{BootDevice, BootMode, Family, Node, RamdiskInstance};
 use farrier_media::boot_iso::Additions;
@@ -332,8 +331,8 @@ impl BootExtension for VirtualMediaBoot {
         true
     }
 
-    fn medium_reads(&self, node: &Node) -> Option<MediumReads> {
-        self.published_media.reads(node, DRIVE)
+    fn serves_medium(&self) -> bool {
+        true
     }
 
     /// An ISO may have its root file system on itself.

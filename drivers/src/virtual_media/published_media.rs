@@ -11,7 +11,6 @@ use super::loaders::MediaLoaders;
 use super::source;
 use super::virtual_medium::Medium;
 use crate::netboot::images::Image;
-use farrier_conductor::interfaces::MediumReads;
 use farrier_conductor::inventory::bmc_addresses;
 use farrier_conductor::model::{BootDevice, Node};
 use rand::Rng;
@@ -32,6 +31,15 @@ const MOST_COPIES: usize = 3;
 /// How the files end that hold copies and notes.
 const COPY: &str = "copy";
 const NOTE: &str = "json";
+
+/// How much of a medium was read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// Requests.
+    pub requests: u64,
+    /// Bytes that were sent.
+    pub bytes: u64,
+}
 
 /// The published media. Clones are the same ones.
 #[derive(Debug, Clone)]
@@ -63,7 +71,7 @@ struct PublishedMedium {
     is_logged: bool,
     /// How much of it was read; nothing where another process published it and nobody has read it since.
     #[serde(skip)]
-    reads: Option<MediumReads>,
+    reads: Option<Reads>,
 }
 
 /// A medium that is being built, by its name. Unless it is published nothing of it is left, also where an abort cancels
@@ -177,7 +185,7 @@ impl PublishedMedia {
         let medium = self.0.builder.open(spec.clone(), &mut marks).await?;
         self.withdraw_from(node, drive)?;
         let bmc = bmc_addresses::of(node).await;
-        let (reads, is_logged) = (Some(MediumReads::default()), false);
+        let (reads, is_logged) = (Some(Reads::default()), false);
         let published = PublishedMedium { node: node.uuid, drive, spec, marks, bmc, is_logged, reads };
         let text = serde_json::to_vec(&published).map_err(io::Error::other);
         let note = self.note(&unpublished.name);
@@ -235,7 +243,7 @@ impl PublishedMedia {
     }
 
     /// How much was read of the medium for a drive of a node; nothing where there is none, or that is not known.
-    pub fn reads(&self, node: &Node, drive: BootDevice) -> Option<MediumReads> {
+    pub fn reads(&self, node: &Node, drive: BootDevice) -> Option<Reads> {
         let media = self.media();
         media.values().find(|one| one.node == node.uuid && one.drive == drive)?.reads
     }
@@ -285,16 +293,19 @@ impl PublishedMedia {
         open.push((name.to_owned(), medium));
     }
 
-    /// Takes note that bytes of a medium are sent.
-    pub fn note_reading(&self, name: &str, bytes: u64) {
-        if let Some(published) = self.media().get_mut(name) {
-            let reads = published.reads.get_or_insert_default();
-            if reads.requests == 0 {
-                tracing::info!(node = %published.node, "the BMC reads its virtual medium");
-            }
-            reads.requests += 1;
-            reads.bytes += bytes;
+    /// Takes note that bytes of a medium are sent. Gives the node whose machine starts from that medium, and how much of it
+    /// was read; nothing of a medium that is for something else.
+    pub fn note_reading(&self, name: &str, bytes: u64) -> Option<(Uuid, Reads)> {
+        let mut media = self.media();
+        let published = media.get_mut(name)?;
+        let reads = published.reads.get_or_insert_default();
+        if reads.requests == 0 {
+            tracing::info!(node = %published.node, "the BMC reads its virtual medium");
         }
+        reads.requests += 1;
+        reads.bytes += bytes;
+        let reads = *reads;
+        (published.drive == BootDevice::Cdrom).then_some((published.node, reads))
     }
 
     fn note(&self, name: &str) -> PathBuf {

@@ -16,6 +16,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
+use uuid::Uuid;
 
 /// Bytes of a piece.
 const PIECE: usize = 256 << 10;
@@ -29,13 +30,16 @@ pub(crate) enum Readers {
     Bmc,
 }
 
-/// What answers for the published media, beside the interfaces of the conductor.
-pub(crate) fn router(published_media: PublishedMedia, readers: Readers) -> Router {
-    Router::new().route("/media/{name}", get(answer)).with_state((published_media, readers))
+/// Hears how much was read of the medium of a node, in bytes, and how long the medium is.
+pub(crate) type Heard = Arc<dyn Fn(Uuid, u64, u64) + Send + Sync>;
+
+/// What answers for the published media, beside the interfaces of the conductor. What is read of a medium is told.
+pub(crate) fn router(published_media: PublishedMedia, readers: Readers, heard: Heard) -> Router {
+    Router::new().route("/media/{name}", get(answer)).with_state((published_media, readers, heard))
 }
 
 async fn answer(
-    State((published_media, readers)): State<(PublishedMedia, Readers)>,
+    State((published_media, readers, heard)): State<(PublishedMedia, Readers, Heard)>,
     ConnectInfo(client): ConnectInfo<SocketAddr>,
     Path(name): Path<String>,
     method: Method,
@@ -57,7 +61,9 @@ async fn answer(
     let body = match method == Method::HEAD {
         true => Body::empty(),
         false => {
-            published_media.note_reading(&name, part.end - part.start);
+            if let Some((node, reads)) = published_media.note_reading(&name, part.end - part.start) {
+                heard(node, reads.bytes, medium.length());
+            }
             sent(medium, part)
         }
     };
@@ -114,7 +120,9 @@ mod tests {
         let additions = Additions { parameters: "a=1".parse().unwrap(), network_data: None };
         let spec = IsoSpec::LaidOver { iso: Image::File(iso.clone()), additions };
         let url = published_media.publish(&node, BootDevice::Cdrom, spec).await.unwrap();
-        let router = router(published_media.clone(), Readers::Anybody);
+        let (sender, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let heard: Heard = Arc::new(move |node, bytes, total| sender.send((node, bytes, total)).unwrap());
+        let router = router(published_media.clone(), Readers::Anybody, heard);
         let service = router.into_make_service_with_connect_info::<SocketAddr>();
         tokio::spawn(async move { axum::serve(socket, service).await });
 
@@ -142,6 +150,8 @@ mod tests {
         assert_eq!(ask(Method::GET, &url, Some("bytes=99999999-")).await.0, 416);
         let read = reads(&published_media).unwrap();
         assert_eq!((read.requests, read.bytes), (2, size + 5));
+        let first = (told.try_recv().unwrap(), told.try_recv().unwrap());
+        assert_eq!(first, ((node.uuid, size, size), (node.uuid, size + 5, size)));
         assert_eq!(ask(Method::GET, &format!("{base}/{}.iso", "0".repeat(32)), None).await.0, 404);
         published_media.withdraw(&node).unwrap();
         assert!(reads(&published_media).is_none());
@@ -171,8 +181,8 @@ mod tests {
             }
             let spec = IsoSpec::AsItIs { image: Image::File(iso) };
             let url = published_media.publish(&node, BootDevice::Cdrom, spec).await.unwrap();
-            let service =
-                router(published_media, readers).into_make_service_with_connect_info::<SocketAddr>();
+            let service = router(published_media, readers, Arc::new(|_, _, _| ()))
+                .into_make_service_with_connect_info::<SocketAddr>();
             tokio::spawn(async move { axum::serve(socket, service).await });
             let status = reqwest::get(&url).await.unwrap().status().as_u16();
             assert_eq!(status, expected, "{bmc:?} {readers:?}");

@@ -118,7 +118,7 @@ impl Serve {
         let conductor = Conductor::builder(settings, store, drivers).start().await?;
 
         let mut registry = Registry::with_prefix("farrier");
-        let media = netboot.media(published_media);
+        let media = netboot.media(published_media, &conductor);
         let netboot = netboot.service(&conductor, &mut registry);
         let (mut interrupt, mut terminate) =
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);

@@ -107,6 +107,7 @@ impl From<Error> for Refusal {
             Error::Forbidden(Forbidden::Protected { .. }) => StatusCode::FORBIDDEN,
             Error::Forbidden(_) | Error::PoweredOn { .. } => StatusCode::BAD_REQUEST,
             Error::Store(StoreError::Full { .. }) => StatusCode::INSUFFICIENT_STORAGE,
+            Error::Store(StoreError::Busy { .. }) => StatusCode::SERVICE_UNAVAILABLE,
             Error::Logs(_) | Error::Store(StoreError::Failed { .. }) => StatusCode::INTERNAL_SERVER_ERROR,
             Error::Task(error) => status_of(error),
         };

@@ -6,10 +6,13 @@ use farrier_fleet::drive::{Credentials, Drive, Ended, Endpoint, NodeApi, Report}
 use farrier_fleet::fault::Class;
 use farrier_fleet::{Fleet, FleetFile};
 use farrier_tests::conductor::farrier::Farrier;
+use farrier_tests::conductor::first_pass::FirstPass;
 use farrier_tests::conductor::node_api::Conductor;
 use farrier_tests::machine::free_port;
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 /// Files that the conductor takes for boot loaders of media; nothing starts them.
@@ -119,4 +122,61 @@ fn lives_pass_at_first_or_are_explained_and_nothing_is_done_twice() {
     }
     let digests = report.classes.get(&Class::ImageDigest).map_or(0, |figures| figures.struck);
     assert!(digests > 0 && report.passed_at_first + digests == 24, "{digests} wrong digests");
+}
+
+/// Some hundred lives under two conductors over one database, each in a network of its own, with every class of faults.
+#[test]
+fn vm_f36_lives_pass_or_are_explained_while_conductors_are_struck() {
+    let folder = tempfile::tempdir().unwrap();
+    let lived = FirstPass {
+        lives: 120,
+        rate: 0.05,
+        machines: 60,
+        at_once: 60,
+        seed: 36,
+        callback_timeout: 60,
+        farrier: program(),
+        folder: folder.path().to_owned(),
+    };
+    let report = lived.run(Path::new(env!("CARGO_BIN_EXE_farrier-fleet"))).unwrap();
+    let report: Value = serde_json::from_slice(&fs::read(report).unwrap()).unwrap();
+    let [lives, recoverable, passed, unexplained] =
+        ["lives", "recoverable", "recoverable_passed", "unexplained"]
+            .map(|name| report[name].as_u64().unwrap());
+    assert_eq!((lives, passed, unexplained), (120, recoverable, 0), "{report:#}");
+    assert_eq!((&report["done_twice"], &report["overlaps"]), (&0.into(), &0.into()), "{report:#}");
+    let struck = |class: &str| report["classes"][class]["struck"].as_u64().unwrap_or_default();
+    assert!(["bmc", "conductor", "image-digest"].into_iter().all(|class| struck(class) > 0), "{report:#}");
+}
+
+/// Bad input of the command: one line each, and status 1.
+#[test]
+fn f36_a_fleet_or_site_that_cannot_be_is_one_clear_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        fs::write(&file, text).unwrap();
+        file
+    };
+    let site = write("site.toml", "[[conductor]]\ncommand = [\"true\"]\napi-port = 1\nlog = \"l\"\n");
+    for (text, expected) in [
+        ("machines = 100001", "machines is 100001; give 1 to 100000"),
+        ("machines = 2\n[vendors]\nasus = 1", "line 4: unknown variant `asus`"),
+        (
+            "machines = 2\n[faults.bmc]\nrate = 1.1\nrecoverable = true",
+            "faults.bmc.rate is 1.1; give a rate from 0 to 1",
+        ),
+        ("machines = 2\n[lives]\ncount = 99999999", "lives.count is 99999999; give at most"),
+        (
+            "machines = 2\n[faults.database]\nrate = 0.1\nrecoverable = true",
+            "faults.database strikes PostgreSQL, and this site has none; leave this class out of the fleet file",
+        ),
+    ] {
+        let fleet = write("fleet.toml", &format!("seed = 1\n{text}\n"));
+        let mut check = Command::new(env!("CARGO_BIN_EXE_farrier-fleet"));
+        let ended = check.arg("check").arg(&fleet).arg("--site").arg(&site).output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!((ended.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
 }

@@ -2,6 +2,7 @@
 
 pub mod baremetal_life;
 pub mod farrier;
+pub mod first_pass;
 pub mod ironic;
 pub mod lab;
 pub mod node_api;

@@ -49,6 +49,12 @@ impl Ramdisks {
         self.0.services().boot_journal.reach(peer, self.mark(reached));
     }
 
+    /// Records how much of its virtual medium the machine of a node, or its BMC, has read.
+    pub fn medium_read(&self, node: Uuid, bytes: u64, total: u64) {
+        let mark = self.mark(Reached { stage: BootStage::Medium, what: "virtual medium", bytes, total });
+        self.0.services().boot_journal.reach_node(node, mark);
+    }
+
     fn mark(&self, Reached { stage, what, bytes, total }: Reached<'_>) -> BootMark {
         BootMark { stage, what: what.to_owned(), host_name: None, bytes, total, at: self.0.now() }
     }

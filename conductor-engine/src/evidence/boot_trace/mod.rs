@@ -26,11 +26,14 @@ pub enum BootStage {
     Kernel,
     /// The ramdisk that goes with it.
     Ramdisk,
+    /// The virtual medium that has all of it.
+    Medium,
 }
 
 impl BootStage {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Address, Self::Loader, Self::Script, Self::Kernel, Self::Ramdisk];
+    pub const ALL: [Self; 6] =
+        [Self::Address, Self::Loader, Self::Script, Self::Kernel, Self::Ramdisk, Self::Medium];
 
     /// Its name, as records and metrics have it.
     pub fn as_str(self) -> &'static str {
@@ -40,6 +43,7 @@ impl BootStage {
             Self::Script => "script",
             Self::Kernel => "kernel",
             Self::Ramdisk => "ramdisk",
+            Self::Medium => "medium",
         }
     }
 }
@@ -81,6 +85,11 @@ impl BootTrace {
         self.0.retain(|known| known.stage != mark.stage);
         self.0.push(mark);
         self.0.sort_by_key(|mark| mark.stage);
+    }
+
+    /// Whether the machine has loaded nothing yet.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// The marks.
@@ -126,6 +135,7 @@ impl fmt::Display for BootMark {
             BootStage::Script => f.write_str("script fetched"),
             BootStage::Kernel => write!(f, "kernel {percent} %"),
             BootStage::Ramdisk => write!(f, "initramfs {percent} %"),
+            BootStage::Medium => write!(f, "{} KiB of its virtual medium read", bytes.div_ceil(1 << 10)),
         }
     }
 }

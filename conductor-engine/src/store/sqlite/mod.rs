@@ -32,12 +32,17 @@ use std::fs::OpenOptions;
 use std::net::IpAddr;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use time::OffsetDateTime;
-use turn::{BUSY, Kept, Writer, Writers};
+use tokio::time::sleep;
+use turn::{BUSY, Kept, Writer, Writers, is_locked};
 use uuid::Uuid;
 
 /// The layout of the tables, from the first to the newest. One that was released is never changed.
 const MIGRATIONS: &[(i64, &str, &str)] = &[(1, "initial", include_str!("../migrations/0001_initial.sql"))];
+
+/// Pause before a migration is tried again that another process carries out.
+const MIGRATION_PAUSE: Duration = Duration::from_millis(20);
 
 /// Connections for readers.
 const READERS: u32 = 4;
@@ -91,14 +96,13 @@ impl SqliteStore {
     ///
     /// [`StoreError::Failed`] when the file cannot be made, is not a database, or has tables of another version.
     pub async fn open(file: &Path) -> Result<Self, StoreError> {
-        Self::open_with(file, SqliteConnectOptions::new()).await
+        Self::open_with(file, SqliteConnectOptions::new().busy_timeout(BUSY)).await
     }
 
     async fn open_with(file: &Path, options: SqliteConnectOptions) -> Result<Self, StoreError> {
         let failed = |reason: String| StoreError::Failed { location: file.display().to_string(), reason };
         make_private(file).map_err(|error| failed(error.to_string()))?;
-        let options =
-            options.filename(file).foreign_keys(true).journal_mode(SqliteJournalMode::Wal).busy_timeout(BUSY);
+        let options = options.filename(file).foreign_keys(true).journal_mode(SqliteJournalMode::Wal);
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
             .test_before_acquire(false)
@@ -137,10 +141,17 @@ impl SqliteStore {
         });
         let migrator = Migrator::with_migrations(migrations.collect());
         let mut connection = self.writers.open(Kept::Always).await?;
-        match migrator.run(&mut connection).await {
-            Ok(()) => Ok(connection.close().await?),
-            Err(MigrateError::VersionMismatch(_) | MigrateError::VersionMissing(_)) => Err(Failure::Layout),
-            Err(error) => Err(Failure::Database(error.into())),
+        let start = Instant::now();
+        loop {
+            match migrator.run(&mut connection).await {
+                Ok(()) => return Ok(connection.close().await?),
+                Err(MigrateError::VersionMismatch(_) | MigrateError::VersionMissing(_)) => {
+                    return Err(Failure::Layout);
+                }
+                // Another conductor makes the tables at the same time. What it has made is found the next time.
+                Err(error) if is_of_another(&error) && start.elapsed() < BUSY => sleep(MIGRATION_PAUSE).await,
+                Err(error) => return Err(Failure::Database(error.into())),
+            }
         }
     }
 
@@ -150,6 +161,7 @@ impl SqliteStore {
         match failure {
             Failure::Told(error) => error,
             Failure::Database(error) if has_no_room(&error) => StoreError::Full { location },
+            Failure::Database(error) if is_locked(&error) => StoreError::Busy { location },
             failure => StoreError::Failed { location, reason: failure.to_string() },
         }
     }
@@ -158,6 +170,15 @@ impl SqliteStore {
     async fn writer(&self, kept: Kept) -> Outcome<Writer<'_>> {
         self.writers.turn(kept).await
     }
+}
+
+/// Whether a migration failed since another process carries it out.
+fn is_of_another(error: &MigrateError) -> bool {
+    let (MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) = error else {
+        return false;
+    };
+    is_locked(error)
+        || error.as_database_error().is_some_and(|error| error.message().contains("already exists"))
 }
 
 fn has_no_room(error: &sqlx::Error) -> bool {

@@ -186,6 +186,38 @@ async fn a_full_disk_gives_one_clear_error_and_loses_nothing() {
     assert_eq!(store.config_drive(first.uuid).await.unwrap(), Some(large));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn f36_conductors_that_start_at_once_make_the_tables_once() {
+    for _ in 0..5 {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("nodes.sqlite");
+        let opened: Vec<_> = (0..4)
+            .map(|_| {
+                let file = file.clone();
+                tokio::spawn(async move { SqliteStore::open(&file).await })
+            })
+            .collect();
+        for store in opened {
+            store.await.unwrap().unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn f36_a_lock_of_a_conductor_that_stands_still_is_told_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("nodes.sqlite");
+    let hasty = || SqliteConnectOptions::new().busy_timeout(Duration::from_millis(20));
+    let still = SqliteStore::open_with(&file, hasty()).await.unwrap();
+    let store = SqliteStore::open_with(&file, hasty()).await.unwrap();
+    let lock = still.writer(Kept::Always).await.unwrap();
+    let error = store.create(&node("first", &[])).await.unwrap_err();
+    assert!(matches!(error, StoreError::Busy { .. }), "{error}");
+    assert!(error.to_string().contains("is locked by another process"), "{error}");
+    lock.roll_back().await.unwrap();
+    store.create(&node("first", &[])).await.unwrap();
+}
+
 #[tokio::test]
 async fn f42_a_port_and_a_node_that_cannot_be_read_spoil_no_listing() {
     let (_folder, store, first) = store_with_node().await;

@@ -127,7 +127,7 @@ impl Writer<'_> {
     }
 }
 
-fn is_locked(error: &sqlx::Error) -> bool {
+pub(super) fn is_locked(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code()?.parse::<u32>().ok());
     code.is_some_and(|code| code & 0xff == LOCKED)
 }

@@ -4,7 +4,7 @@ use super::agent::{Agent, Script};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
     BootCapability, BootContext, BootExtension, BootInterface, ConsoleInterface, DriverStep, Interface,
-    InterfaceError, MediumReads, PowerInterface, Properties,
+    InterfaceError, PowerInterface, Properties,
 };
 use farrier_conductor::model::{Node, PlannedStep, PowerState, RamdiskInstance, StepKind};
 use farrier_conductor::plan::KnownStep;
@@ -324,8 +324,8 @@ impl BootInterface for FakeMachine {
 
 #[async_trait]
 impl BootExtension for FakeMachine {
-    fn medium_reads(&self, _node: &Node) -> Option<MediumReads> {
-        self.script.lock().unwrap().medium_reads
+    fn serves_medium(&self) -> bool {
+        self.script.lock().unwrap().serves_medium
     }
 
     fn can_provide_config(&self) -> bool {

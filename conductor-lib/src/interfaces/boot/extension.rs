@@ -17,16 +17,6 @@ pub enum BootFile {
     File(PathBuf),
 }
 
-/// How much of a medium was read since it was published. It is evidence, and no proof: a BMC may read a medium before the
-/// machine starts from it, and one that nobody read may be out of the BMC's reach.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct MediumReads {
-    /// Requests.
-    pub requests: u64,
-    /// Bytes that were sent.
-    pub bytes: u64,
-}
-
 /// What a [boot interface](super::BootInterface) can do beyond contract 6.1. Its methods are called under the node's
 /// lease, but for those of boot files.
 #[async_trait]
@@ -44,10 +34,10 @@ pub trait BootExtension: Send + Sync {
         false
     }
 
-    /// How much was read of the medium from which the machine of a node is to start; nothing where it has none, or where
-    /// that is not known, as after a restart of the conductor. Called without the node's lease.
-    fn medium_reads(&self, _node: &Node) -> Option<MediumReads> {
-        None
+    /// Whether the conductor serves the medium from which machines start, so that the trace of a boot tells whether anybody
+    /// read that medium.
+    fn serves_medium(&self) -> bool {
+        false
     }
 
     /// The conductor's URL as a machine reaches it that is booted like this, given the URL on the conductor's own host.

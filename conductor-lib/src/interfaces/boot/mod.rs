@@ -2,7 +2,7 @@
 
 mod extension;
 
-pub use extension::{BootExtension, BootFile, MediumReads};
+pub use extension::{BootExtension, BootFile};
 
 use super::base::{Interface, InterfaceError};
 use super::management::ManagementInterface;

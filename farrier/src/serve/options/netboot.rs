@@ -226,9 +226,11 @@ impl Netboot {
         Ok(PublishedMedia::open(state_dir.join("media"), &format!("{url}/media"), loaders)?)
     }
 
-    /// What answers for what is on it.
-    pub(crate) fn media(&self, published_media: PublishedMedia) -> Router {
-        media::router(published_media, self.virtual_media_readers)
+    /// What answers for what is on it, and has a conductor note what is read.
+    pub(crate) fn media(&self, published_media: PublishedMedia, conductor: &Conductor) -> Router {
+        let conductor = conductor.clone();
+        let heard = move |node, bytes, total| conductor.ramdisks().medium_read(node, bytes, total);
+        media::router(published_media, self.virtual_media_readers, Arc::new(heard))
     }
 
     /// Adds the boot interfaces to a conductor.

@@ -12,6 +12,7 @@ use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::step::Phase as StepPhase;
 use hyper::StatusCode;
 use serde_json::{Map, Value, json};
+use std::future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -91,13 +92,6 @@ impl Agent {
         self.orders.send(order).ok();
     }
 
-    /// Waits until no command runs.
-    pub async fn until_idle(&self) {
-        let is_over = |_: &u64| self.list().iter().all(|one| one.command_status != CommandStatus::Running);
-        // The sender is this agent's own.
-        self.ended.subscribe().wait_for(is_over).await.ok();
-    }
-
     /// What the next process knows after a crash: what was running, as failed. Its own list was lost.
     pub fn left_behind(&self) -> Vec<CommandResult> {
         let mut left = self.commands();
@@ -116,6 +110,9 @@ impl Agent {
     /// Takes a command, and waits for its end where that is wanted.
     pub async fn execute(&self, request: CommandRequest, waits: bool) -> Result<CommandResult, Refused> {
         let kind = known(&request.name)?;
+        if listing(&request.name).is_some() {
+            self.crash_between_steps().await;
+        }
         let command = self.begin(&request.name)?;
         match kind {
             Kind::Synchronous => {
@@ -132,6 +129,15 @@ impl Agent {
                 }
                 Ok(self.current(&command))
             }
+        }
+    }
+
+    /// Crashes where that is a fault that passes: before the answer to what changes nothing, so that nothing is lost that a
+    /// conductor could not ask for again.
+    async fn crash_between_steps(&self) {
+        if self.machine.recovers(Class::AgentCrash) && self.machine.strike(Class::AgentCrash).is_some() {
+            self.order(Order::Crash);
+            future::pending::<()>().await;
         }
     }
 
@@ -174,9 +180,6 @@ impl Agent {
     fn answer(&self, request: &CommandRequest) -> Outcome {
         let name = request.name.as_str();
         if let Some(phase) = listing(name) {
-            if self.machine.recovers(Class::AgentCrash) && self.machine.strike(Class::AgentCrash).is_some() {
-                self.order(Order::CrashIn(self.machine.length(Phase::Answer)));
-            }
             return Ok(steps::list(phase));
         }
         match name {

@@ -37,8 +37,6 @@ const BIND_PAUSE: Duration = Duration::from_millis(20);
 pub enum Order {
     /// Run this beside everything else.
     Run(CommandResult, serde_json::Map<String, serde_json::Value>),
-    /// Crash after a while, as soon as nothing runs.
-    CrashIn(Duration),
     /// Crash now.
     Crash,
     /// Answer nobody any more, and call nobody.
@@ -88,14 +86,6 @@ impl Process {
                 Some(order) = self.orders.recv() => match order {
                     Order::Run(command, parameters) => {
                         tasks.spawn(Arc::clone(&agent).run(command, parameters));
-                    }
-                    Order::CrashIn(wait) => {
-                        let agent = Arc::clone(&agent);
-                        tasks.spawn(async move {
-                            sleep(wait).await;
-                            agent.until_idle().await;
-                            agent.order(Order::Crash);
-                        });
                     }
                     Order::Crash => {
                         agent.machine.note(Side::Machine, None, "agent crashes", "");

@@ -119,10 +119,14 @@ impl Conductor {
         let start = Instant::now();
         if let Some(link) = &self.link {
             let process = self.process.id();
-            while !Link::is_of_its_own(process) && start.elapsed() < START_LIMIT {
+            let is_running = |process: &mut Child| matches!(process.try_wait(), Ok(None));
+            while !Link::is_of_its_own(process) && is_running(&mut self.process) {
                 sleep(POLL / 10).await;
             }
-            link.connect(process)?;
+            // Of one that has ended already it is told below.
+            if is_running(&mut self.process) {
+                link.connect(process)?;
+            }
         }
         while TcpStream::connect(self.api()).await.is_err() {
             let reason = match self.process.try_wait() {

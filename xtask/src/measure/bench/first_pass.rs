@@ -5,25 +5,26 @@
 //! that was killed resumes in its folder.
 
 mod report;
-mod setup;
 
 pub use self::report::FirstPassReport;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use farrier_tests::conductor::first_pass::FirstPass;
 
 use self::report::Run;
-use self::setup::{FLEET, SITE, Setup};
 use crate::book::page;
-use crate::host::command::{command, find, run};
+use crate::host::command::{find, run};
 use crate::host::workspace::{Workspace, cargo, read_json, write_json};
 
 /// Programs of Debian that the site needs.
 const PROGRAMS: [&str; 5] = ["ip", "unshare", "nsenter", "setpriv", "faketime"];
+
+/// Longest silence of an agent, in seconds; durations of machines are shortened a hundred times.
+const CALLBACK_TIMEOUT: u64 = 90;
 
 /// Runs lives of simulated machines under a fault model, and counts those that pass at first and those that are explained.
 #[derive(Debug, Args)]
@@ -46,8 +47,8 @@ pub struct FirstPassArguments {
     /// Folder of the run; a run that was killed resumes in the same folder [default: a new one, removed at the end].
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
-    /// Runs debug builds of conductor and simulator.
-    #[arg(long, conflicts_with = "page")]
+    /// Runs debug builds of conductor and simulator; the page says so.
+    #[arg(long)]
     debug: bool,
     /// Writes the result as JSON.
     #[arg(long, value_name = "FILE")]
@@ -67,12 +68,16 @@ pub fn bench(arguments: &FirstPassArguments) -> Result<()> {
     let folder = std::path::absolute(arguments.folder.as_ref().unwrap_or(&own))?;
     fs::create_dir_all(&folder)?;
     let &FirstPassArguments { lives, rate, machines, at_once, seed, .. } = arguments;
-    let setup = Setup { lives, rate, machines, at_once, seed, farrier, folder: folder.clone() };
-    let result = drive(&fleet, &setup);
-    if arguments.folder.is_none() && result.is_ok() {
+    let callback_timeout = CALLBACK_TIMEOUT;
+    let lived =
+        FirstPass { lives, rate, machines, at_once, seed, callback_timeout, farrier, folder: folder.clone() };
+    let report =
+        lived.run(&fleet).with_context(|| format!("the run resumes with --folder {}", folder.display()))?;
+    let run: Run = read_json(&report)?;
+    if arguments.folder.is_none() {
         fs::remove_dir_all(&own)?;
     }
-    let report = FirstPassReport::of(result?, setup.fleet_file(), rate);
+    let report = FirstPassReport::of(run, lived.fleet_file(), rate, arguments.debug);
     print!("{}", report.summary());
     write_json(arguments.json.as_deref(), &report)?;
     if arguments.page {
@@ -92,28 +97,4 @@ fn programs(workspace: &Workspace, is_debug: bool) -> Result<(PathBuf, PathBuf)>
     run(build.current_dir(&workspace.root))?;
     let built = workspace.target.join(profile);
     Ok((built.join("farrier"), built.join("farrier-fleet")))
-}
-
-fn drive(program: &Path, setup: &Setup) -> Result<Run> {
-    let Setup { folder, .. } = setup;
-    setup.write()?;
-    let report = folder.join("report.json");
-    fs::remove_file(&report).ok();
-    let mut drive = isolated(program);
-    drive.arg("drive").arg(folder.join(FLEET)).arg("--site").arg(folder.join(SITE));
-    drive.arg("--results").arg(folder.join("lives.jsonl")).arg("--json").arg(&report);
-    drive.arg("--journal").arg(folder.join("journal.jsonl"));
-    // A life that is not explained is told by the report.
-    let ended = run(&mut drive);
-    read_json(&report).with_context(|| match ended {
-        Ok(()) => "the simulator wrote no report".to_owned(),
-        Err(error) => format!("{error:#}; the run resumes with --folder {}", folder.display()),
-    })
-}
-
-/// A program in user and network namespaces of its own: what is done to the network is done to no other.
-fn isolated(program: &Path) -> Command {
-    let mut isolated = command("unshare");
-    isolated.args(["--user", "--map-root-user", "--net"]).arg(program).env("RUST_MIN_STACK", "8388608");
-    isolated
 }

@@ -2,7 +2,6 @@
 
 use super::is_execute;
 use super::signing::Proof;
-use farrier_conductor::interfaces::MediumReads;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -46,8 +45,8 @@ pub struct Script {
     pub loses_answer: bool,
     /// How often the BMC says that the machine is off, and errs.
     pub misreads: u32,
-    /// How much of its medium was read.
-    pub medium_reads: Option<MediumReads>,
+    /// Whether the conductor serves its medium.
+    pub serves_medium: bool,
     /// The BMC does not tell whether the machine is on once a step has begun.
     pub bmc_hangs: bool,
     /// It says of every step that another one is done.

@@ -1,13 +1,14 @@
-//! The files of a run: the fleet with its faults, and the site with its conductors.
-
-use std::fs;
-use std::path::PathBuf;
+//! Lives of simulated machines under two conductors, with every class of faults: the files of the fleet and of the site,
+//! and the run of the simulator.
 
 use anyhow::{Context, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// Names of the files.
-pub(super) const FLEET: &str = "fleet.toml";
-pub(super) const SITE: &str = "site.toml";
+const FLEET: &str = "fleet.toml";
+const SITE: &str = "site.toml";
 
 /// Conductors of the site.
 const CONDUCTORS: [&str; 2] = ["one", "two"];
@@ -18,14 +19,23 @@ const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 
 /// What a run is made of.
 #[derive(Debug)]
-pub(super) struct Setup {
-    pub(super) lives: u64,
-    pub(super) rate: f64,
-    pub(super) machines: u32,
-    pub(super) at_once: u32,
-    pub(super) seed: u64,
-    pub(super) farrier: PathBuf,
-    pub(super) folder: PathBuf,
+pub struct FirstPass {
+    /// How many lives.
+    pub lives: u64,
+    /// The share of lives that each class of faults strikes.
+    pub rate: f64,
+    /// How many machines.
+    pub machines: u32,
+    /// How many lives are lived at a time.
+    pub at_once: u32,
+    /// What faults and durations follow from.
+    pub seed: u64,
+    /// Longest silence of an agent before its operation fails, in seconds.
+    pub callback_timeout: u64,
+    /// The conductor's program.
+    pub farrier: PathBuf,
+    /// Where everything is kept. A run that was killed resumes there.
+    pub folder: PathBuf,
 }
 
 /// The classes of faults: name, whether a conductor can reach its goal all the same, and how long they last. Power that
@@ -42,9 +52,31 @@ const CLASSES: [(&str, bool, &str); 9] = [
     ("conductor", true, "12s"),
 ];
 
-impl Setup {
+impl FirstPass {
+    /// Runs the simulator in user and network namespaces of its own: what is done to the network is done to no other.
+    /// Gives its report.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be written, or the simulator ended before its report.
+    pub fn run(&self, simulator: &Path) -> Result<PathBuf> {
+        self.write()?;
+        let file = |name: &str| self.folder.join(name);
+        let report = file("report.json");
+        fs::remove_file(&report).ok();
+        let mut run = Command::new("unshare");
+        run.args(["--user", "--map-root-user", "--net"]).arg(simulator).arg("drive").arg(file(FLEET));
+        run.arg("--site").arg(file(SITE)).arg("--results").arg(file("lives.jsonl"));
+        run.arg("--journal").arg(file("journal.jsonl")).arg("--json").arg(&report);
+        let ended = run.env("RUST_MIN_STACK", "8388608").stdin(Stdio::null()).status();
+        let ended = ended.context("cannot start unshare")?;
+        // A life that is not explained is told by the report, and by the status.
+        anyhow::ensure!(report.exists(), "the simulator ended with {ended}, without a report");
+        Ok(report)
+    }
+
     /// The fleet.
-    pub(super) fn fleet_file(&self) -> String {
+    pub fn fleet_file(&self) -> String {
         let Self { lives, rate, machines, at_once, seed, .. } = self;
         let mut text = format!(
             "seed = {seed}\nmachines = {machines}\nshorten = 100\n\n[network]\nfirst-address = \"10.64.0.1\"\n\n\
@@ -61,7 +93,7 @@ impl Setup {
     }
 
     /// Writes what the simulator reads. What is there of an earlier run stays.
-    pub(super) fn write(&self) -> Result<()> {
+    fn write(&self) -> Result<()> {
         let Self { folder, .. } = self;
         let write = |name: &str, text: &str| {
             let file = folder.join(name);
@@ -76,7 +108,8 @@ impl Setup {
 
     /// Two conductors over one database. Each has a state directory, and its agents and BMCs reach it alone.
     fn site_file(&self) -> String {
-        let Self { farrier, folder, .. } = self;
+        let Self { farrier, folder, callback_timeout, .. } = self;
+        let callback_timeout = callback_timeout.to_string();
         let loaders = LOADERS.map(|name| format!("{name}:{}", folder.join(name).display())).join(",");
         let mut text = format!("isolated = true\nfaketime = \"{FAKETIME}\"\n");
         for name in CONDUCTORS {
@@ -97,9 +130,9 @@ impl Setup {
                 ["--loader-file-paths", &loaders],
                 ["--deploy-logs-collect", "never"],
                 ["--heartbeat-timeout", "30"],
-                ["--deploy-callback-timeout", "90"],
-                ["--clean-callback-timeout", "90"],
-                ["--inspect-wait-timeout", "90"],
+                ["--deploy-callback-timeout", &callback_timeout],
+                ["--clean-callback-timeout", &callback_timeout],
+                ["--inspect-wait-timeout", &callback_timeout],
                 ["--lease", "10"],
             ];
             text += &format!(
