@@ -96,10 +96,14 @@ impl SqliteStore {
     ///
     /// [`StoreError::Failed`] when the file cannot be made, is not a database, or has tables of another version.
     pub async fn open(file: &Path) -> Result<Self, StoreError> {
-        Self::open_with(file, SqliteConnectOptions::new().busy_timeout(BUSY)).await
+        Self::open_with(file, SqliteConnectOptions::new().busy_timeout(BUSY), BUSY).await
     }
 
-    async fn open_with(file: &Path, options: SqliteConnectOptions) -> Result<Self, StoreError> {
+    async fn open_with(
+        file: &Path,
+        options: SqliteConnectOptions,
+        patience: Duration,
+    ) -> Result<Self, StoreError> {
         let failed = |reason: String| StoreError::Failed { location: file.display().to_string(), reason };
         make_private(file).map_err(|error| failed(error.to_string()))?;
         let options = options.filename(file).foreign_keys(true).journal_mode(SqliteJournalMode::Wal);
@@ -109,7 +113,7 @@ impl SqliteStore {
             .connect_lazy_with(options.clone());
         let store = Self {
             readers,
-            writers: Writers::new(options),
+            writers: Writers::new(options, patience),
             file: file.to_owned(),
             feed: ChangeFeed::default(),
         };
@@ -143,7 +147,8 @@ impl SqliteStore {
         let mut connection = self.writers.open(Kept::Always).await?;
         let start = Instant::now();
         loop {
-            match migrator.run(&mut connection).await {
+            // `run` does the same, and its future cannot be spawned.
+            match migrator.run_direct(None, &mut connection, false).await {
                 Ok(()) => return Ok(connection.close().await?),
                 Err(MigrateError::VersionMismatch(_) | MigrateError::VersionMissing(_)) => {
                     return Err(Failure::Layout);

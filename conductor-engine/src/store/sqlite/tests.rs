@@ -162,7 +162,7 @@ async fn a_full_disk_gives_one_clear_error_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("nodes.sqlite");
     let small = SqliteConnectOptions::new().pragma("max_page_count", "60");
-    let store = SqliteStore::open_with(&file, small).await.unwrap();
+    let store = SqliteStore::open_with(&file, small, BUSY).await.unwrap();
     let mut first = node("first", &["52:54:00:00:00:01"]);
     store.create(&first).await.unwrap();
     let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
@@ -207,9 +207,9 @@ async fn f36_conductors_that_start_at_once_make_the_tables_once() {
 async fn f36_a_lock_of_a_conductor_that_stands_still_is_told_as_such() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("nodes.sqlite");
-    let hasty = || SqliteConnectOptions::new().busy_timeout(Duration::from_millis(20));
-    let still = SqliteStore::open_with(&file, hasty()).await.unwrap();
-    let store = SqliteStore::open_with(&file, hasty()).await.unwrap();
+    let still = SqliteStore::open(&file).await.unwrap();
+    let hasty = Duration::from_millis(20);
+    let store = SqliteStore::open_with(&file, SqliteConnectOptions::new(), hasty).await.unwrap();
     let lock = still.writer(Kept::Always).await.unwrap();
     let error = store.create(&node("first", &[])).await.unwrap_err();
     assert!(matches!(error, StoreError::Busy { .. }), "{error}");

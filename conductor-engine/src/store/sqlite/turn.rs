@@ -4,7 +4,7 @@
 //! SQLite lets one process write at a time. While another one does, nobody here holds the turn: the head of each queue asks
 //! again after a moment, until it has waited too long.
 
-use super::{Outcome, StoreError};
+use super::Outcome;
 use crate::store::waits::{Waits, WriteKind};
 use rand::Rng;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
@@ -34,6 +34,7 @@ pub(super) enum Kept {
 #[derive(Debug)]
 pub(super) struct Writers {
     options: SqliteConnectOptions,
+    patience: Duration,
     records: Mutex<Option<SqliteConnection>>,
     mailbox: Mutex<Option<SqliteConnection>>,
     turn: Mutex<()>,
@@ -52,9 +53,11 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writers {
-    pub(super) fn new(options: SqliteConnectOptions) -> Self {
+    /// Writers that wait for so long for other processes.
+    pub(super) fn new(options: SqliteConnectOptions, patience: Duration) -> Self {
         Self {
             options,
+            patience,
             records: Mutex::default(),
             mailbox: Mutex::default(),
             turn: Mutex::default(),
@@ -81,13 +84,12 @@ impl Writers {
                     self.waits.note(kind, start.elapsed());
                     return Ok(Writer { connection, place, _turn: turn });
                 }
-                Err(error) if !is_locked(&error) => return Err(error.into()),
-                Err(_) => *place = Some(connection),
+                Err(error) if is_locked(&error) && start.elapsed() < self.patience => {
+                    *place = Some(connection)
+                }
+                Err(error) => return Err(error.into()),
             }
             drop(turn);
-            if start.elapsed() >= BUSY {
-                return Err(busy(&self.options).into());
-            }
             let pause = rand::rng().random_range(1..=MOST_PAUSE_MS);
             tokio::time::sleep(Duration::from_millis(pause)).await;
         }
@@ -130,13 +132,6 @@ impl Writer<'_> {
 pub(super) fn is_locked(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code()?.parse::<u32>().ok());
     code.is_some_and(|code| code & 0xff == LOCKED)
-}
-
-fn busy(options: &SqliteConnectOptions) -> StoreError {
-    StoreError::Failed {
-        location: options.get_filename().display().to_string(),
-        reason: format!("another process has been writing for {} s", BUSY.as_secs()),
-    }
 }
 
 #[cfg(test)]
