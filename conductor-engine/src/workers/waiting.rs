@@ -1,7 +1,7 @@
 //! Looks after a node that waits (sections 2.4, 2.6 and 3.12). It is looked at without its lease, so that nobody is
 //! turned away for it.
 
-use crate::error::Error;
+use crate::error::{Error, Reason, codes};
 use crate::evidence::console_log;
 use crate::evidence::diagnosis::Diagnosis;
 use crate::explain::gather::gather_all;
@@ -84,8 +84,9 @@ impl WorkerPass {
         let next = next(&self.services.situation(record), None);
         if is_called && let Next::FailInMaintenance(_) = next {
             state.silence.handled(record);
-            let reason =
+            let text =
                 format!("node {}: the operation is aborted, as it is in maintenance", record.node.label());
+            let reason = Reason::new(codes::ENDED_BY_MAINTENANCE, text);
             return self.fail_wait(record, &reason, None, false).await;
         }
         if record.node.maintenance {
@@ -126,7 +127,7 @@ impl WorkerPass {
             state.silence.handled(record);
         }
         match self.stuck(record, &mut state.silence).await {
-            Some(reason) => self.give_up(record, &reason, &mut state.silence).await,
+            Some(reason) => self.give_up(record, reason, &mut state.silence).await,
             None => Ok(Schedule::After(pause)),
         }
     }
@@ -293,11 +294,11 @@ impl WorkerPass {
     }
 
     /// Why a node that waits will not go on by itself, if so.
-    async fn stuck(&self, record: &Record, silence: &mut Silence) -> Option<String> {
+    async fn stuck(&self, record: &Record, silence: &mut Silence) -> Option<Reason> {
         let Record { node, session, .. } = record;
         let settings = &self.services.settings;
         if let Err(error) = self.services.hardware.power(node) {
-            return Some(format!("node {}: {error}", node.label()));
+            return Some(Reason::new(codes::DRIVER_LOST, format!("node {}: {error}", node.label())));
         }
         let kind = StepKind::of(node.provision_state);
         let step = match (node.current_step(), kind) {
@@ -309,53 +310,55 @@ impl WorkerPass {
                 silence.during(settings.check_interval, self.services.power_state(node)).await
             && silence.is_off(reading)
         {
-            return Some(format!(
+            let text = format!(
                 "node {}: the machine went off while it was waited for (step {step}); {}",
                 node.label(),
                 console_log::hint(node, &self.services.hardware)
-            ));
+            );
+            return Some(Reason::new(codes::MACHINE_OFF, text));
         }
         let limit = settings.callback_timeout(node.provision_state)?;
         if silence.duration(Instant::now()) < limit {
             return None;
         }
-        let agent = match &session.agent_url {
+        let (code, agent) = match &session.agent_url {
             Some(url) => {
                 let why = silence.why_unreached().map_or_else(String::new, |why| format!("{why}; "));
-                format!("{why}the agent at {url} was silent")
+                (codes::AGENT_SILENT, format!("{why}the agent at {url} was silent"))
             }
             // Without its trace, a timeout is a timeout.
             None => match self.services.boot_trace_summary(node.uuid).await.unwrap_or_default() {
-                Some(trace) => format!("no agent called ({trace})"),
-                None => "no agent called".to_owned(),
+                Some(trace) => (codes::NO_AGENT_CALLED, format!("no agent called ({trace})")),
+                None => (codes::NO_AGENT_CALLED, "no agent called".to_owned()),
             },
         };
-        Some(format!(
+        let text = format!(
             "node {}: {agent} for {} s (step {step}); check the machine's network (link, DHCP, way to {}) and {}",
             node.label(),
             limit.as_secs_f64(),
             self.services.callback_url(node),
             console_log::hint(node, &self.services.hardware)
-        ))
+        );
+        Some(Reason::new(code, text))
     }
 
     /// Fails a wait, with what can be had of the machine in a while.
-    async fn give_up(&self, seen: &Record, reason: &str, silence: &mut Silence) -> Result<Schedule, Error> {
+    async fn give_up(&self, seen: &Record, reason: Reason, silence: &mut Silence) -> Result<Schedule, Error> {
         let words = gather_all(&self.services, &seen.node);
         let words = silence.during(self.services.settings.check_interval, words).await;
         let reason = match &words.cause {
-            Some(cause) => format!("{reason}; the cause may be that {cause}"),
-            None => reason.to_owned(),
+            Some(cause) => reason.with(&format!("; the cause may be that {cause}")),
+            None => reason,
         };
         self.fail_wait(seen, &reason, Some(words), silence.why_unreached().is_some()).await
     }
 
-    /// Fails a wait, unless something happened to the node since it was looked at. Of an agent that cannot be reached its
-    /// calls are nothing that happened.
+    /// Fails a wait, unless something happened to the node since it was looked at. Of an agent that cannot be reached
+    /// its calls are nothing that happened.
     async fn fail_wait(
         &self,
         seen: &Record,
-        reason: &str,
+        reason: &Reason,
         words: Option<Diagnosis>,
         is_unreached: bool,
     ) -> Result<Schedule, Error> {

@@ -10,5 +10,5 @@ pub mod token;
 
 #[cfg(feature = "client")]
 pub use client::{AgentClient, AgentError, Wait};
-pub use failure::failure_text;
+pub use failure::{AGENT_ERRORS, failure_text};
 pub use settings::{AgentSettings, LogCollection, LogRoom};
