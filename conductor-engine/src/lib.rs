@@ -33,7 +33,7 @@
 
 mod agent_liveness;
 mod conductor;
-mod error;
+pub mod error;
 pub mod evidence;
 pub mod explain;
 mod lease;

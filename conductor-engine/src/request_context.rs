@@ -6,7 +6,7 @@ task_local! {
     static CALLER: String;
 }
 
-/// Does something on behalf of somebody, whose name stands in the history of the nodes that are changed by it. What
+/// Runs something on behalf of a user, whose name is in the history of the nodes that are changed by it. What
 /// follows from an order later is the conductor's own work.
 pub async fn on_behalf_of<F: Future>(name: &str, work: F) -> F::Output {
     CALLER.scope(name.to_owned(), work).await

@@ -45,7 +45,7 @@ pub mod agent;
 #[cfg(feature = "drivers")]
 pub mod deploy;
 #[cfg(feature = "drivers")]
-mod error;
+pub mod error;
 #[cfg(feature = "drivers")]
 pub mod hardware_type;
 pub mod heartbeat;

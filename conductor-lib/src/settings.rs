@@ -77,14 +77,14 @@ impl Default for EraseSettings {
 pub struct Settings {
     /// URL of the ramdisk API as seen on the conductor's own host, without a trailing slash.
     pub api_url: String,
-    /// Base of the heartbeat interval that agents are told, whole seconds.
+    /// Base of the heartbeat interval that agents get, in whole seconds.
     pub heartbeat_timeout: Duration,
     /// Gives firmware a boot configuration only while its machine may be booting the ramdisk (section 7.1).
     pub restrict_boot_config: bool,
     /// Gives it also while an instance is on the disk, so that the loader sends the machine there
     /// (`[pxe]enable_netboot_fallback`).
     pub netboot_fallback: bool,
-    /// Answers what agents call; else lookup, heartbeat and the like are refused (section 8.1).
+    /// Serves the ramdisk API; if false, lookups, heartbeats and inspection data get 403 (section 8.1).
     pub enable_ramdisk_endpoints: bool,
     /// Formats that agents may write, as they name them.
     pub permitted_image_formats: Vec<String>,
@@ -102,8 +102,8 @@ pub struct Settings {
     pub rescue_callback_timeout: Duration,
     /// The same for inspection.
     pub inspect_wait_timeout: Duration,
-    /// Time to wait for the agent after a boot before the next interface of `driver_info/boot_fallback` is tried. It must
-    /// exceed the boot time of the slowest machine.
+    /// Time to wait for the agent after a boot before the next interface of `driver_info/boot_fallback` is tried. It
+    /// must exceed the boot time of the slowest machine.
     pub boot_retry_timeout: Duration,
     /// Name by which other conductors know this one; two that run at the same time need two.
     pub conductor_name: String,
@@ -128,8 +128,8 @@ pub struct Settings {
     pub power_read_timeout: Duration,
     /// Longest time that any other call of an interface may take.
     pub interface_timeout: Duration,
-    /// Longest time that the conductor may work on a node without a wait: longer than it takes to write an image to a disk
-    /// that an agent exports.
+    /// Longest time that the conductor may work on a node without a wait: longer than it takes to write an image to a
+    /// disk that an agent exports.
     pub pass_timeout: Duration,
     /// How long the BMC of a silent machine may take to tell what it knows, before the operation fails.
     pub last_words_timeout: Duration,

@@ -7,6 +7,7 @@ mod client;
 mod commands;
 mod network;
 mod provisioning;
+mod reference;
 mod serve;
 mod state;
 mod view;

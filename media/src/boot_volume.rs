@@ -50,7 +50,7 @@ pub struct Contents {
     pub kernel: Content,
     /// Its ramdisk.
     pub ramdisk: Content,
-    /// What the kernel is told.
+    /// The kernel parameters.
     pub command_line: String,
     /// The network of the machine, as OpenStack's `network_data.json`; without it the file is there, and empty, for
     /// conductors that lay it over.

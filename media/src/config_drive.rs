@@ -49,7 +49,7 @@ pub enum ConfigDriveError {
         /// The file.
         path: PathBuf,
     },
-    /// A part of a drive that is to be made is unusable.
+    /// A part of a new drive is unusable.
     #[error("config drive {part}: {reason}")]
     Part {
         /// The part.

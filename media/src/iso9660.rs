@@ -63,7 +63,7 @@ impl Platform {
 pub enum Content {
     /// These bytes.
     Here(Bytes),
-    /// So many bytes, which whoever reads the medium has from elsewhere.
+    /// So many bytes, which the reader of the medium has from elsewhere.
     Elsewhere(u32),
 }
 

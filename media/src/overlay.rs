@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
-/// What is known of a medium; all else is zero, or where somebody else knows it.
+/// What is known of a medium; all else is zero, or elsewhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overlay {
     length: u64,

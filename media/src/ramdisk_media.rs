@@ -57,7 +57,7 @@ impl Purpose {
     }
 
     /// The media for this purpose, by their places in the list. Disks on USB count where no optical drive has such a
-    /// medium; several of them cannot be told apart.
+    /// medium; several of them cannot be distinguished.
     pub fn served_by(self, media: &[Inserted<'_>], kernel: &BTreeMap<String, String>) -> Vec<usize> {
         if !self.is_expected(kernel) {
             return Vec::new();

@@ -18,7 +18,7 @@ pub struct Volume {
     pub label: String,
     /// Publisher in lower case; only ISO 9660 has one.
     pub publisher: String,
-    /// The program that made it, in lower case; only ISO 9660 tells.
+    /// The program that made it, in lower case; only ISO 9660 has it.
     pub application: String,
 }
 

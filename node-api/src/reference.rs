@@ -248,7 +248,8 @@ fn page() -> String {
          version; the default is 1.1. Each path works with and without `/v1`, and with and without a slash at its end. \
          [node-openapi.json](../../node-openapi.json) describes the same API for programs.\n\n\
          A list without `limit` has no pages. A request for a locked node returns 409, and so does a change that must \
-         wait. A verb that the state of the node does not allow returns 400.\n\n\
+         wait. A verb that the state of the node does not allow returns 400. The header `Farrier-Error-Code` of a refused \
+         request has the [code](errors.md) of the error.\n\n\
          ## Requests\n\n| request | since | status | what it does |\n| --- | --- | --- | --- |\n",
     );
     for Route { method, path, since, status, summary } in ROUTES {

@@ -35,7 +35,7 @@ pub struct CommandError {
 }
 
 impl CommandError {
-    /// An error of a known class. Details that go on for too long, because of a name that was given or
+    /// An error of a known class. Details that are too long, because of a name that was given or
     /// the output of a program, lose their middle.
     pub fn new(kind: ErrorKind, details: impl Into<String>) -> Self {
         let details = shortened(details.into());
@@ -50,7 +50,7 @@ impl CommandError {
     }
 }
 
-/// Most bytes of an error's text: it is kept, logged, sent to whoever asks, and stored by the conductor.
+/// Most bytes of an error's text: it is kept, logged, sent to clients, and stored by the conductor.
 pub const MOST_TEXT: usize = 4096;
 
 /// A text without its middle if it is too long. Errors begin with what happened, and end with what to do.

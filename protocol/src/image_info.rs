@@ -14,7 +14,7 @@ pub struct ImageInfo {
     pub id: String,
     /// Where to get it, tried in order.
     pub urls: Vec<String>,
-    /// Hexadecimal digest whose length tells the algorithm, or the URL of a checksum file.
+    /// Hexadecimal digest whose length decides the algorithm, or the URL of a checksum file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
     /// Name of the digest algorithm.
@@ -102,7 +102,7 @@ impl fmt::Debug for Secret {
 }
 
 impl ImageInfo {
-    /// Whether it says anything about how the image server is told who asks.
+    /// Whether it has credentials for the image server.
     pub fn has_credentials(&self) -> bool {
         self.image_server_auth_strategy.is_some()
             || self.image_server_user.is_some()

@@ -50,7 +50,7 @@ pub struct Cpu {
 pub struct Memory {
     /// Bytes the kernel can use.
     pub total: u64,
-    /// MiB of the memory modules; nothing when neither firmware nor kernel tells.
+    /// MiB of the memory modules; nothing when neither firmware nor kernel reports it.
     pub physical_mb: Option<u64>,
 }
 

@@ -5,6 +5,7 @@
 //! documentation refer to the agent contract unless another document is named.
 
 pub mod command;
+pub mod doctor;
 pub mod error;
 pub mod heartbeat;
 pub mod hints;

@@ -22,7 +22,7 @@ pub struct Node {
     /// Hardware properties; root device hints live here.
     #[serde(default)]
     pub properties: Map<String, Value>,
-    /// What is to be deployed.
+    /// The instance to deploy.
     #[serde(default)]
     pub instance_info: Map<String, Value>,
     /// Settings of the driver, its credentials masked. Only step commands carry them.

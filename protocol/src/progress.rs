@@ -34,7 +34,7 @@ pub struct Progress {
     pub total_bytes: Option<u64>,
     /// Bytes per second over the phase so far.
     pub bytes_per_second: u64,
-    /// Seconds until the phase ends at this rate, where they can be told.
+    /// Seconds until the phase ends at this rate, where they are known.
     pub eta_seconds: Option<u64>,
     /// Seconds until a server that failed, or asked to be left alone, is asked again; nothing while none is waited
     /// for.

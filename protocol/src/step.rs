@@ -38,7 +38,7 @@ pub struct StepDescription {
     pub interface: String,
     /// Place in an automatic run, highest first; 0 is never automatic.
     pub priority: i64,
-    /// Whether the conductor is to reboot the machine afterwards.
+    /// Whether the conductor must reboot the machine afterwards.
     #[serde(default)]
     pub reboot_requested: bool,
     /// Whether an operator may abort it.

@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod bmc;
+pub mod book;
 pub mod cells;
 pub mod conductor;
 pub mod disk;

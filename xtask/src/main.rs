@@ -33,7 +33,7 @@ enum Command {
     Demo(demo::DemoArguments),
     Dist(dist::DistArguments),
     Fuzz(fuzz::FuzzArguments),
-    Image(instance_image::ImageArguments),
+    Image(instance_image::ImageCommand),
     #[command(hide = true)]
     ImageAsRoot(instance_image::RootArguments),
     IscsiConformance(iscsi_conformance::IscsiConformanceArguments),

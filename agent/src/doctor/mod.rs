@@ -20,6 +20,7 @@ use crate::settings::options::Options;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use examination::Patient;
 use farrier_linux::efivars::EfiVariables;
+use farrier_protocol::doctor::ALL_CHECKS_PASSED;
 use std::io::{self, Write};
 use std::path::Path;
 use tokio::task::JoinHandle;
@@ -113,7 +114,7 @@ async fn visit(options: Options) {
             report::deliver(&patient, cause).await;
         }
         Some(_) => {}
-        None => tracing::info!("doctor: nothing is wrong any more"),
+        None => tracing::info!("doctor: {ALL_CHECKS_PASSED}"),
     }
 }
 

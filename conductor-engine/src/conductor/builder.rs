@@ -26,19 +26,19 @@ impl Conductor {
 }
 
 impl Builder {
-    /// Tells the time by another clock than the system's.
+    /// Uses another clock than the system's.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Starts the conductor. What an earlier one of its name left unfinished is gone on with.
+    /// Starts the conductor. It resumes the operations of an earlier one of its name.
     ///
     /// # Errors
     ///
-    /// [`Hardware`](Error::Task) with everything that cannot work together, [`Unresolved`](Error::Task) when nodes cannot be discovered
-    /// with the hardware type that is set, [`Error::Store`].
+    /// [`Hardware`](Error::Task) with everything that cannot work together, [`Unresolved`](Error::Task) when nodes
+    /// cannot be discovered with the hardware type that is set, [`Error::Store`].
     pub async fn start(self) -> Result<Conductor, Error> {
         let Self { settings, store, drivers, clock } = self;
         let (hardware, families) = drivers.build(&settings)?;

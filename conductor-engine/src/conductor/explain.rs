@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const PATIENCE_WITH_BMC: Duration = Duration::from_secs(12);
 
 impl KeptEvidence {
-    /// What the last inspection told that was done, of the node with this name or identity; nothing when none was.
+    /// The data of the last inspection, of the node with this name or identity; nothing when none was.
     ///
     /// # Errors
     ///
@@ -128,7 +128,8 @@ impl KeptEvidence {
         (!has_called).then_some(work)
     }
 
-    /// What could be had of a machine that stayed silent; of one that is waited for and was never heard of, what can be had now.
+    /// What could be had of a machine that stayed silent; of one that is waited for and was never heard of, what can
+    /// be had now.
     async fn diagnosis(&self, record: &Record) -> Result<Option<Diagnosis>, Error> {
         let node = &record.node;
         let kept = self.0.store().diagnosis(node.uuid).await?;

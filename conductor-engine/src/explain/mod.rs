@@ -54,7 +54,7 @@ pub struct Explanation {
     pub next_action: String,
     /// Commands that do it, in their order.
     pub commands: Vec<String>,
-    /// What could be had of its machine: all of what the evidence tells the end of.
+    /// The records of its machine in full; the evidence has their ends.
     #[serde(default)]
     pub diagnosis: Option<Diagnosis>,
     /// When this was so.
@@ -206,7 +206,8 @@ fn operation(family: Family) -> &'static str {
     }
 }
 
-/// A lease by which nothing is owed moves nobody on: it has expired, or somebody reads a heartbeat or changes the record.
+/// A lease by which nothing is owed moves nobody on: it has expired, or somebody reads a heartbeat or changes the
+/// record.
 fn without_lease(record: &Record, settings: &Settings, now: OffsetDateTime) -> Waiting {
     let unleased = Record { lease_expires_at: None, ..record.clone() };
     match Attention::of(&unleased, settings) {

@@ -14,19 +14,19 @@ use time::OffsetDateTime;
 pub enum Attention {
     /// An operator: the node rests, is held or has failed, or waits in maintenance or without a deadline.
     Operator,
-    /// A conductor works on it. When its lease expires, another one goes on.
+    /// A conductor works on it. When its lease expires, another one continues.
     Conductor {
         /// Which.
         holder: String,
         /// When the lease expires.
         until: OffsetDateTime,
     },
-    /// Its agent is to call. When it does not, the operation fails.
+    /// Its agent must call. When it does not, the operation fails.
     Agent {
         /// The deadline.
         until: OffsetDateTime,
     },
-    /// Nobody does.
+    /// No one must act.
     Nobody,
 }
 

@@ -1,6 +1,7 @@
 //! The end of an operation that failed, or that an operator wants to end (sections 2.8 and 3.10).
 
-use crate::error::Error;
+use crate::error::codes::CLEANUP_FAILED;
+use crate::error::{Error, Reason};
 use crate::explain::ramdisk_logs;
 use crate::lease::HeldTask;
 use crate::operations::Resolved;
@@ -9,7 +10,7 @@ use farrier_conductor::deploy::DeployInterface;
 use farrier_conductor::heartbeat::SessionEnd;
 use farrier_conductor::in_band::RescueInterface;
 use farrier_conductor::model::{
-    Event, Family, Fault, Node, PowerState, ProvisionState, StepKind, masked_text,
+    Event, Family, Fault, Node, PowerState, ProvisionState, StepKind, masked_text, split_code,
 };
 use farrier_conductor::settings::Settings;
 use farrier_conductor::steps;
@@ -21,10 +22,11 @@ use farrier_conductor::task::ramdisk;
 /// # Errors
 ///
 /// [`Error::Store`], when it cannot be recorded, and [`InvalidState`](Error::Task), when there is no operation.
-pub(crate) async fn fail(mut task: HeldTask, reason: &str) -> Result<Option<HeldTask>, Error> {
+pub(crate) async fn fail(mut task: HeldTask, reason: &Reason) -> Result<Option<HeldTask>, Error> {
     let family = task.node.provision_state.family();
     let had_step = task.node.current_step().is_some();
-    let reason = &*masked_text(reason);
+    let reason = reason.to_string();
+    let reason = &*masked_text(&reason);
     // An operator who has taken the machine away looks for themselves.
     if !task.node.maintenance {
         ramdisk_logs::collect(task.services(), &task.node, task.session(), true).await;
@@ -232,7 +234,13 @@ async fn abort_service(mut task: HeldTask, deploy: Resolved<dyn DeployInterface>
 fn add_to_last_error(node: &mut Node, text: &str) {
     tracing::error!(node = %node.label(), "the machine {text}");
     let reason = node.last_error.clone().unwrap_or_default();
-    node.set_last_error(&format!("{reason} (and then the machine {text})"));
+    // The code of the first failure stays, at the end.
+    let (first, code) = split_code(&reason);
+    let both = format!("{first} (and then the machine {text})");
+    node.set_last_error(&match code {
+        Some(code) => format!("{both} [{code}]"),
+        None => CLEANUP_FAILED.after(&both),
+    });
 }
 
 /// The end is recorded, and told.

@@ -1,6 +1,6 @@
 //! The end of a node.
 
-use crate::error::Error;
+use crate::error::{Error, Reason};
 use crate::lease::HeldTask;
 
 /// Powers a machine off and forgets its node. What goes wrong is the node's `last_error`, and it stays.
@@ -19,7 +19,7 @@ pub(crate) async fn forget(mut task: HeldTask) -> Result<(), Error> {
         Err(error @ Error::Store(_)) => Err(error),
         Err(error) => {
             tracing::error!(node = %task.node.label(), "{error}");
-            task.node.set_last_error(&error.to_string());
+            task.node.set_last_error(&Reason::from(&error).to_string());
             *task.order_mut() = None;
             task.finish().await
         }

@@ -1,6 +1,6 @@
 //! Power, as an operator orders it (section 9.1).
 
-use crate::error::Error;
+use crate::error::{Error, Reason};
 use crate::lease::HeldTask;
 use farrier_conductor::model::{PowerAction, ProvisionState};
 use std::time::Duration;
@@ -17,11 +17,12 @@ pub(crate) async fn set_power(mut task: HeldTask, action: PowerAction) -> Result
         Err(error @ Error::Store(_)) => return Err(error),
         Err(error) => {
             let target = action.target();
-            let reason = format!(
+            let text = format!(
                 "failed to change the power state to {:?} by {:?}: {error}",
                 target.as_str(),
                 action.as_str()
             );
+            let reason = Reason::new(error.code(), text).to_string();
             tracing::error!(node = %task.node.label(), "{reason}");
             task.node.set_last_error(&reason);
         }

@@ -1,6 +1,6 @@
 //! The removal of an instance (section 1.13).
 
-use crate::error::Error;
+use crate::error::{Error, Reason};
 use crate::evidence::console_log;
 use crate::lease::HeldTask;
 use crate::operations::{Resolved, order_cleaning};
@@ -25,7 +25,7 @@ pub(crate) async fn undeploy(
         Ok(()) => true,
         Err(error @ Error::Store(_)) => return Err(error),
         Err(error) => {
-            let reason = error.to_string();
+            let reason = Reason::from(&error).to_string();
             tracing::error!(node = %task.node.label(), "{}", masked_text(&reason));
             task.node.set_last_error(&reason);
             false

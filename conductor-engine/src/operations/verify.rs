@@ -1,12 +1,12 @@
 //! The proof that a machine is under control (section 12.6).
 
-use crate::error::Error;
+use crate::error::{Error, Reason};
 use crate::lease::HeldTask;
 use crate::operations::failure::fail;
 use farrier_conductor::model::{Event, PowerState};
 
-/// Reads the power state of a machine, for which its power interface alone is needed: what it boots, and by which cards,
-/// is told later. When that cannot be, the node stays enrolled, with the reason.
+/// Reads the power state of a machine, for which its power interface alone is needed: what it boots, and by which
+/// cards, is told later. When that cannot be, the node stays enrolled, with the reason.
 ///
 /// # Errors
 ///
@@ -20,7 +20,7 @@ pub(crate) async fn verify(mut task: HeldTask) -> Result<Option<HeldTask>, Error
             task.finish().await.map(|()| None)
         }
         Err(error @ Error::Store(_)) => Err(error),
-        Err(error) => fail(task, &error.to_string()).await,
+        Err(error) => fail(task, &Reason::from(&error)).await,
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 const TRACE_PAUSE: Duration = Duration::from_secs(1);
 
 impl Conductor {
-    /// Looks after the nodes for as long as it is polled: after those that nobody attends to, because their conductor
+    /// Looks after the nodes for as long as it is polled: after those without a worker, because their conductor
     /// is no more or an order came by way of another one, and after the power of all machines.
     pub async fn run(&self) {
         let Settings { check_interval, lease, power_sync: sync, .. } = self.settings();

@@ -46,7 +46,7 @@ pub struct Allocation {
     /// The nodes that come into question; any where there are none.
     #[serde(default)]
     pub candidate_nodes: Vec<Uuid>,
-    /// The project that owns it. The node must be its own, or nobody's.
+    /// The project that owns it. The node must be its own, or without an owner.
     #[serde(default)]
     pub owner: Option<String>,
     /// What operators keep.

@@ -51,7 +51,7 @@ pub struct HistoryEntry {
     pub event_type: HistoryKind,
     /// What happened, as a sentence.
     pub event: String,
-    /// The conductor that did it, or was told.
+    /// The conductor that did it, or got the request.
     pub conductor: String,
     /// Who wanted it, where that is known; nothing where the conductor did it by itself.
     pub user: Option<String>,

@@ -48,9 +48,9 @@ pub enum Order {
     Unrescue,
     /// The operation that waits, or is held, ends: at once, or when the current step ends that must not be interrupted.
     Abort,
-    /// The operation that is held goes on.
+    /// The operation that is held continues.
     Unhold,
-    /// An operation that failed goes on at the step that failed, or begins again where the agent that ran it is gone.
+    /// An operation that failed resumes at the step that failed, or begins again where the agent that ran it is gone.
     /// Ironic has no such verb.
     Retry,
     /// The power of the machine changes.

@@ -30,7 +30,7 @@ pub enum Forbidden {
         /// Target and portal.
         export: String,
     },
-    /// The machine is to get no other instance.
+    /// The machine gets no further instance.
     #[error("node {node} is retired{reason}; end that first")]
     Retired {
         /// Name of the node.

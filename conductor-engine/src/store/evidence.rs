@@ -15,7 +15,7 @@ use uuid::Uuid;
 /// at once is written whole or not at all.
 #[async_trait]
 pub trait EvidenceStore: Send + Sync {
-    /// What the last inspection of a node told that was done.
+    /// The data of the last inspection of a node.
     ///
     /// # Errors
     ///

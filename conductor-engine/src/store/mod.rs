@@ -69,7 +69,7 @@ pub enum StoreError {
     /// The record is gone.
     #[error("node {0} is no longer in the store; it was deleted meanwhile")]
     Gone(Uuid),
-    /// Somebody else holds the lease of the node.
+    /// Another conductor or task holds the lease of the node.
     #[error("node {node} is locked by {holder}; try again when that has ended")]
     Held {
         /// The node.

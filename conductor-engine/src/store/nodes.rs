@@ -16,8 +16,8 @@ use uuid::Uuid;
 /// at once is written whole or not at all.
 #[async_trait]
 pub trait NodeStore: Send + Sync {
-    /// Hints, from now on, that a node has something for its worker: a heartbeat was recorded, or an order was written. Any
-    /// may be missing: a store whose other processes cannot reach this one tells of its own changes alone.
+    /// Hints, from now on, that a node has something for its worker: a heartbeat was recorded, or an order was
+    /// written. Any may be missing: a store whose other processes cannot reach this one reports its own changes alone.
     fn changed(&self) -> Changes;
 
     /// How long this process waited to write, since it opened the store. A store without turns has nothing to tell.
@@ -118,7 +118,7 @@ pub trait NodeStore: Send + Sync {
     /// [`StoreError::Failed`].
     async fn held(&self) -> Result<Vec<Held>, StoreError>;
 
-    /// The nodes that are not at rest, or of which something is ordered, and whose lease nobody holds at `now`.
+    /// The nodes that are not at rest, or of which something is ordered, and whose lease is free at `now`.
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ pub trait NodeStore: Send + Sync {
     /// [`StoreError::Held`] when it has a lease, [`StoreError::Gone`].
     async fn take(&self, uuid: Uuid, terms: &Terms<'_>) -> Result<(Lease, Record), StoreError>;
 
-    /// Makes a lease last until `expires_at`. A lease that expired and was not taken by anybody goes on.
+    /// Makes a lease last until `expires_at`. A lease that expired and was not taken continues.
     ///
     /// # Errors
     ///
@@ -183,15 +183,15 @@ pub trait NodeStore: Send + Sync {
     async fn delete(&self, lease: &Lease) -> Result<(), StoreError>;
 
     /// Gives the agent that boots now its token. Refused (false) when anything happened to the node since the record
-    /// was read, when somebody holds its lease, or when there is a token already.
+    /// was read, when a conductor holds its lease, or when there is a token already.
     ///
     /// # Errors
     ///
     /// [`StoreError::Failed`].
     async fn issue_token(&self, seen: &Record, token: &str, now: OffsetDateTime) -> Result<bool, StoreError>;
 
-    /// Writes down what an agent said by its heartbeat, no matter who holds the lease of its node. Refused (false) when the
-    /// session of this token has ended, or has another address or certificate by now.
+    /// Writes down what an agent said by its heartbeat, no matter who holds the lease of its node. Refused (false)
+    /// when the session of this token has ended, or has another address or certificate by now.
     ///
     /// # Errors
     ///

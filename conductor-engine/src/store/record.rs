@@ -19,7 +19,7 @@ pub struct Record {
     pub order: Option<PendingOrder>,
     /// Epoch of its last lease.
     pub epoch: i64,
-    /// When the lease expires that somebody holds.
+    /// When the lease expires, if there is one.
     pub lease_expires_at: Option<OffsetDateTime>,
 }
 
@@ -69,7 +69,7 @@ pub struct Held {
     pub expires_at: OffsetDateTime,
 }
 
-/// For whom a lease is taken, and until when it lasts unless it is renewed.
+/// The holder of a lease, and its end unless it is renewed.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'a> {
     /// Name of the conductor.
@@ -83,7 +83,7 @@ pub struct Terms<'a> {
 /// What changed of a node.
 #[derive(Debug)]
 pub struct Change<'a> {
-    /// The record as it is to be.
+    /// The record after the change.
     pub node: &'a Node,
     /// What changed of its agent's session.
     pub session: SessionChange<'a>,
@@ -161,6 +161,6 @@ pub enum DiagnosisChange<'a> {
 pub struct CertificateChange<'a> {
     /// Whether those that there are go first.
     pub forgets: bool,
-    /// Those that there are from now on, each in the place of an earlier one of its disk and step.
+    /// The new ones, each instead of an earlier one of its disk and step.
     pub new: &'a [EraseCertificate],
 }

@@ -149,7 +149,7 @@ pub struct Outline {
     pub uuid: Uuid,
     /// The columns that were asked for as fields, with `uuid` and `reservation`.
     pub fields: Vec<(&'static str, Value)>,
-    /// When the lease expires that somebody holds.
+    /// When the lease expires, if there is one.
     pub lease_expires_at: Option<OffsetDateTime>,
 }
 
@@ -177,7 +177,7 @@ impl Documents {
     ///
     /// # Errors
     ///
-    /// The document was damaged, which stops nobody who reads others (lesson F42).
+    /// The document was damaged, which affects no other record (lesson F42).
     pub fn node(&self) -> Result<BTreeMap<&str, &RawValue>, serde_json::Error> {
         serde_json::from_str(&self.node)
     }
@@ -248,7 +248,8 @@ pub struct ResourceSelection {
     pub kind: ResourceKind,
     /// Those of this node.
     pub node: Option<Uuid>,
-    /// The one that is known by this, beside its name ([`Resource::natural_key`](crate::records::Resource::natural_key)).
+    /// The one that is known by this, beside its name
+    /// ([`Resource::natural_key`](crate::records::Resource::natural_key)).
     pub natural_key: Option<String>,
     /// Those only whose identity comes after this one.
     pub after: Option<Uuid>,

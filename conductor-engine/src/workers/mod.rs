@@ -10,7 +10,7 @@ mod silence;
 mod waiting;
 mod work;
 
-use crate::error::Error;
+use crate::error::{Error, Reason, codes};
 use crate::lease::HeldTask;
 use crate::services::Services;
 use crate::store::{Changed, StoreError};
@@ -222,33 +222,37 @@ impl Workers {
         }
     }
 
-    /// Makes a pass in a task of its own, so that a pass that panics, or does not end, ends the operation of its node and
-    /// nothing else. What the pass holds is dropped with it.
+    /// Makes a pass in a task of its own, so that a pass that panics, or does not end, ends the operation of its node
+    /// and nothing else. What the pass holds is dropped with it.
     async fn in_task<T: Send + 'static, F: Future<Output = T> + Send>(
         self: &Arc<Self>,
         node: Uuid,
         work: impl FnOnce(WorkerPass) -> F + Send + 'static,
-    ) -> Result<T, String> {
+    ) -> Result<T, Reason> {
         let pass = WorkerPass::new(Arc::clone(&self.services), node);
         let limit = self.services.settings.pass_timeout;
         let mut task = tokio::spawn(async move { work(pass).await });
         match timeout(limit, &mut task).await {
             Ok(Ok(done)) => Ok(done),
-            Ok(Err(_)) => Err("the conductor's own work crashed; see its log".to_owned()),
+            Ok(Err(_)) => {
+                Err(Reason::new(codes::WORKER_FAILED, "the conductor's own work crashed; see its log"))
+            }
             Err(_) => {
                 task.abort();
                 // What it holds is free when its last call returns, which may be never.
                 if timeout(STORE_PAUSE, task).await.is_err() {
                     tracing::error!(%node, "a call of the conductor's own work does not return");
                 }
-                Err(format!("the conductor's own work did not end within {} s; see its log", limit.as_secs()))
+                let limit = limit.as_secs();
+                let text = format!("the conductor's own work did not end within {limit} s; see its log");
+                Err(Reason::new(codes::WORKER_FAILED, text))
             }
         }
     }
 
-    /// Ends the operation of a node whose pass has crashed. Should that crash as well, the node is left as it is recorded,
-    /// and is taken up again.
-    async fn fail(self: &Arc<Self>, node: Uuid, reason: String) -> Result<Schedule, Error> {
+    /// Ends the operation of a node whose pass has crashed. Should that crash as well, the node is left as it is
+    /// recorded, and is taken up again.
+    async fn fail(self: &Arc<Self>, node: Uuid, reason: Reason) -> Result<Schedule, Error> {
         let failed = self.in_task(node, async move |pass| pass.fail(&reason).await).await;
         failed.unwrap_or_else(|reason| {
             tracing::error!(%node, "what failed cannot be cleaned up: {reason}");

@@ -1,6 +1,6 @@
 //! One pass of a worker: does what there is to do for its node, or looks after its wait.
 
-use crate::error::Error;
+use crate::error::{Error, Reason, codes};
 use crate::lease::HeldTask;
 use crate::operations::inspect as inspection;
 use crate::operations::{self, ATTEMPTS};
@@ -24,7 +24,7 @@ use uuid::Uuid;
 pub(crate) enum Schedule {
     /// At once.
     Again,
-    /// After a while, or when somebody says something.
+    /// After a while, or when something changes.
     After(Duration),
     /// When whoever works on the node has given its lease back.
     WhenFree,
@@ -120,7 +120,7 @@ impl WorkerPass {
     /// # Errors
     ///
     /// [`Error::Store`].
-    pub(crate) async fn fail(&self, reason: &str) -> Result<Schedule, Error> {
+    pub(crate) async fn fail(&self, reason: &Reason) -> Result<Schedule, Error> {
         let task = HeldTask::try_acquire(&self.services, self.node).await?;
         self.end(task, reason).await
     }
@@ -133,11 +133,11 @@ impl WorkerPass {
             order.attempts += 1;
             let order = *order;
             if order.attempts > ATTEMPTS {
-                let reason = format!(
+                let text = format!(
                     "the conductor stopped {ATTEMPTS} times while it carried out the order {:?}; see its log",
                     order.verb.as_str()
                 );
-                return self.end(task, &reason).await;
+                return self.end(task, &Reason::new(codes::CONDUCTOR_STOPPED, text)).await;
             }
             tracing::warn!(node = %task.node.label(), "an order is taken up again: {}", order.verb);
             task.save().await?;
@@ -178,9 +178,9 @@ impl WorkerPass {
                 return self.settle(task, progress).await;
             }
             Work::Abandon => {
-                let reason =
+                let text =
                     format!("this conductor cannot go on with a node that is {}", task.node.provision_state);
-                return operations::fail(task, &reason).await;
+                return operations::fail(task, &Reason::new(codes::UNKNOWN_OPERATION, text)).await;
             }
         }
         Ok(None)
@@ -236,20 +236,20 @@ impl WorkerPass {
                 return Ok(Some(task));
             }
             Err(error @ Error::Store(_)) => return Err(error),
-            Err(error) => return operations::fail(task, &error.to_string()).await,
+            Err(error) => return operations::fail(task, &Reason::from(&error)).await,
         }
         Ok(None)
     }
 
     /// Ends what is under way, be it an operation or an order of a node at rest.
-    pub(crate) async fn end(&self, mut task: HeldTask, reason: &str) -> Result<Schedule, Error> {
+    pub(crate) async fn end(&self, mut task: HeldTask, reason: &Reason) -> Result<Schedule, Error> {
         if task.node.provision_state.after(Event::Fail).is_some() {
             return match operations::fail(task, reason).await? {
                 Some(task) => self.carry_out(task).await,
                 None => Ok(Schedule::Again),
             };
         }
-        task.node.set_last_error(reason);
+        task.node.set_last_error(&reason.to_string());
         task.node.target_power_state = None;
         *task.order_mut() = None;
         task.finish().await?;

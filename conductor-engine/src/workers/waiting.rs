@@ -1,7 +1,7 @@
 //! Looks after a node that waits (sections 2.4, 2.6 and 3.12). It is looked at without its lease, so that nobody is
 //! turned away for it.
 
-use crate::error::Error;
+use crate::error::{Error, Reason, codes};
 use crate::evidence::console_log;
 use crate::evidence::diagnosis::Diagnosis;
 use crate::explain::boot_progress::BootProgress;
@@ -97,8 +97,9 @@ impl WorkerPass {
         let next = next(&self.services.situation(record), None);
         if is_called && let Next::FailInMaintenance(_) = next {
             state.silence.handled(record);
-            let reason =
+            let text =
                 format!("node {}: the operation is aborted, as it is in maintenance", record.node.label());
+            let reason = Reason::new(codes::ENDED_BY_MAINTENANCE, text);
             return self.fail_wait(record, &reason, Found::default()).await;
         }
         if record.node.maintenance {
@@ -140,7 +141,7 @@ impl WorkerPass {
             state.silence.handled(record);
         }
         match self.stuck(record, state).await {
-            Some(reason) => self.give_up(record, &reason, state).await,
+            Some(reason) => self.give_up(record, reason, state).await,
             None => Ok(Schedule::After(pause)),
         }
     }
@@ -309,12 +310,12 @@ impl WorkerPass {
     }
 
     /// Why a node that waits will not go on by itself, if so.
-    async fn stuck(&self, record: &Record, state: &mut WorkerState) -> Option<String> {
+    async fn stuck(&self, record: &Record, state: &mut WorkerState) -> Option<Reason> {
         let WorkerState { silence, power, .. } = state;
         let Record { node, session, .. } = record;
         let settings = &self.services.settings;
         if let Err(error) = self.services.hardware.power(node) {
-            return Some(format!("node {}: {error}", node.label()));
+            return Some(Reason::new(codes::DRIVER_LOST, format!("node {}: {error}", node.label())));
         }
         let kind = StepKind::of(node.provision_state);
         let step = match (node.current_step(), kind) {
@@ -323,11 +324,12 @@ impl WorkerPass {
         };
         let is_silent = silence.why_unreached().is_some();
         if needs_agent(node) && power.is_off(&self.services, node, is_silent) {
-            return Some(format!(
+            let text = format!(
                 "node {}: the machine went off while it was waited for (step {step}); {}",
                 node.label(),
                 console_log::hint(node, &self.services.hardware)
-            ));
+            );
+            return Some(Reason::new(codes::MACHINE_OFF, text));
         }
         let limit = settings.callback_timeout(node.provision_state)?;
         if silence.duration(Instant::now()) < limit {
@@ -338,39 +340,47 @@ impl WorkerPass {
             Some(_) => None,
             None => BootProgress::of(&self.services, node).await.unwrap_or_default(),
         };
-        let agent = match (&session.agent_url, &progress) {
+        let (code, agent) = match (&session.agent_url, &progress) {
             (Some(url), _) => {
                 let why = silence.why_unreached().map_or_else(String::new, |why| format!("{why}; "));
-                format!("{why}the agent at {url} was silent")
+                (codes::AGENT_SILENT, format!("{why}the agent at {url} was silent"))
             }
-            (None, Some(progress)) => format!("no agent called ({})", progress.told()),
-            (None, None) => "no agent called".to_owned(),
+            (None, Some(progress)) => {
+                (codes::NO_AGENT_CALLED, format!("no agent called ({})", progress.told()))
+            }
+            (None, None) => (codes::NO_AGENT_CALLED, "no agent called".to_owned()),
         };
-        Some(format!(
+        let text = format!(
             "node {}: {agent} for {} s (step {step}); {} and {}",
             node.label(),
             limit.as_secs_f64(),
             BootProgress::advice(progress.as_ref(), &self.services.callback_url(node)),
             console_log::hint(node, &self.services.hardware)
-        ))
+        );
+        Some(Reason::new(code, text))
     }
 
     /// Fails a wait, with what can be had of the machine in a while.
-    async fn give_up(&self, seen: &Record, reason: &str, state: &mut WorkerState) -> Result<Schedule, Error> {
+    async fn give_up(
+        &self,
+        seen: &Record,
+        reason: Reason,
+        state: &mut WorkerState,
+    ) -> Result<Schedule, Error> {
         let WorkerState { silence, power, .. } = state;
         let words = gather_all(&self.services, &seen.node);
         let words = silence.during(self.services.settings.check_interval, words).await;
         let reason = match &words.cause {
-            Some(cause) => format!("{reason}; the cause may be that {cause}"),
-            None => reason.to_owned(),
+            Some(cause) => reason.with(&format!("; the cause may be that {cause}")),
+            None => reason,
         };
         let (is_unreached, is_off) = (silence.why_unreached().is_some(), power.was_off());
         self.fail_wait(seen, &reason, Found { words: Some(words), is_unreached, is_off }).await
     }
 
-    /// Fails a wait, unless something happened to the node since it was looked at. Of an agent that cannot be reached its
-    /// calls are nothing that happened.
-    async fn fail_wait(&self, seen: &Record, reason: &str, found: Found) -> Result<Schedule, Error> {
+    /// Fails a wait, unless something happened to the node since it was looked at. Of an agent that cannot be reached
+    /// its calls are nothing that happened.
+    async fn fail_wait(&self, seen: &Record, reason: &Reason, found: Found) -> Result<Schedule, Error> {
         let mut task = HeldTask::try_acquire(&self.services, self.node).await?;
         let is_unheard =
             found.is_unreached || task.session().agent_last_heartbeat == seen.session.agent_last_heartbeat;

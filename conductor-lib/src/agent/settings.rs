@@ -27,7 +27,7 @@ pub struct AgentSettings {
     pub max_command_attempts: u32,
     /// Mean pause between two attempts.
     pub command_retry_pause: Duration,
-    /// How often a command whose result is needed in place is looked at.
+    /// Interval between checks of a command whose result is needed at once.
     pub command_wait_attempts: u32,
     /// Pause between two looks.
     pub command_wait_interval: Duration,

@@ -9,14 +9,14 @@ use std::hint::black_box;
 /// Bytes of randomness in a token; 43 characters as text.
 const TOKEN_BYTES: usize = 32;
 
-/// A token that nobody can guess.
+/// A new random token.
 pub fn new() -> String {
     let mut bytes = [0; TOKEN_BYTES];
     OsRng.try_fill_bytes(&mut bytes).expect("the kernel has random bytes");
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Whether a token that was sent is the one that is known. How long that takes tells nothing of where they differ.
+/// Whether a token that was sent is the one that is known. The duration does not depend on where they differ.
 pub fn is_same(known: &str, sent: &str) -> bool {
     let (known, sent) = (known.as_bytes(), sent.as_bytes());
     let differing =

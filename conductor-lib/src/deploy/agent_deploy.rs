@@ -51,7 +51,7 @@ pub trait AgentDeploy: Interface {
         agent_base::core_steps()
     }
 
-    /// The interfaces of which each deployment has one in the place of this one, the best one first.
+    /// The interfaces of which each deployment has one instead of this one, the best one first.
     fn candidates(&self) -> &[String] {
         &[]
     }

@@ -80,7 +80,7 @@ impl fmt::Display for Portal {
     }
 }
 
-/// A disk that is exported, as an initiator needs to know it. Nobody else knows its name and its secret.
+/// A disk that is exported, as an initiator needs to know it. No other host knows its name and its secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskExport {
     /// Where the target listens.
@@ -107,7 +107,7 @@ pub enum Access {
 }
 
 impl DiskExport {
-    /// The disk of a node, exported by the agent at this URL, at this port: with a name and a secret made anew.
+    /// The disk of a node, exported by the agent at this URL, at this port: with a new name and a new secret.
     ///
     /// # Errors
     ///

@@ -7,7 +7,7 @@ use farrier_protocol::image_info::ImageInfo;
 use url::Url;
 use uuid::Uuid;
 
-/// An image that a node is to get: of a whole disk, or of one partition.
+/// The image of a deployment: of a whole disk, or of one partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     url: String,
@@ -55,7 +55,7 @@ impl Image {
         self.layout.as_ref().map_or(Ok(()), |layout| layout.check_preserved(notes))
     }
 
-    /// What the agent is told to write, with the config drive as base64 of gzip.
+    /// The arguments of the agent for the write, with the config drive as base64 of gzip.
     pub fn info(&self, node_uuid: Uuid, boot_mode: BootMode, config_drive: Option<&str>) -> ImageInfo {
         let mut info = ImageInfo {
             id: self.id.clone(),

@@ -6,8 +6,8 @@ use crate::model::Family;
 use crate::task::ramdisk;
 use crate::task::{NetworkChange, Task};
 
-/// Has a machine that is adopted start its instance from now on. A deployment prepares that when its image is written, and
-/// an unrescue as its rescue interface does.
+/// Has a machine that is adopted start its instance from now on. A deployment prepares that when its image is written,
+/// and an unrescue as its rescue interface does.
 ///
 /// # Errors
 ///
@@ -32,8 +32,8 @@ pub async fn tear_down(task: &mut Task) -> Result<(), Error> {
     task.change_networks(&changes).await
 }
 
-/// Undoes what boots a machine: the ramdisk, and where the instance is removed, the instance. After a deployment that has
-/// failed the instance stays prepared: its deployment may go on where it failed.
+/// Undoes what boots a machine: the ramdisk, and where the instance is removed, the instance. After a deployment that
+/// has failed the instance stays prepared: its deployment may resume where it failed.
 ///
 /// # Errors
 ///

@@ -15,9 +15,9 @@ use std::ops::RangeInclusive;
 /// What a deployment does after a heartbeat of its agent, while a step of the deploy interface waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterHeartbeat {
-    /// The conductor reads the agent's command list, and goes on with the next step when the current one has ended.
+    /// The conductor reads the agent's command list, and begins the next step when the current one has ended.
     JudgesStep,
-    /// The step goes on, and waits for the next heartbeat.
+    /// The step continues, and waits for the next heartbeat.
     Waits,
     /// The step has ended; the next one begins.
     Done,
@@ -42,13 +42,13 @@ pub trait DeployInterface: Interface {
         vec![KnownStep::new(StepKind::Deploy, "deploy", "deploy", 100)]
     }
 
-    /// The interfaces of which each deployment has one in the place of this one, the best one first (section 5.9). An
+    /// The interfaces of which each deployment has one instead of this one, the best one first (section 5.9). An
     /// interface that deploys itself has none.
     fn candidates(&self) -> &[String] {
         &[]
     }
 
-    /// Whether it deploys what the instance of a node is, as far as `instance_info` tells: so it is chosen among
+    /// Whether it deploys what the instance of a node is, according to `instance_info`: so it is chosen among
     /// [candidates](Self::candidates).
     fn supports_deploy(&self, _node: &Node) -> bool {
         false
@@ -79,7 +79,7 @@ pub trait DeployInterface: Interface {
     ///
     /// # Errors
     ///
-    /// [`AgentError::Busy`](crate::agent::AgentError::Busy) when it is to run again later; anything else fails the
+    /// [`AgentError::Busy`](crate::agent::AgentError::Busy) when it must run again later; anything else fails the
     /// deployment.
     async fn execute(&self, _task: &mut Task, _step: &PlannedStep) -> Result<Outcome, Error> {
         Ok(InterfaceError::unsupported(Deploy, "execute")?)
@@ -90,7 +90,7 @@ pub trait DeployInterface: Interface {
     /// # Errors
     ///
     /// [`AgentError::Unreachable`](crate::agent::AgentError::Unreachable) and
-    /// [`AgentError::Busy`](crate::agent::AgentError::Busy) when the next heartbeat is to be awaited; anything else fails the
+    /// [`AgentError::Busy`](crate::agent::AgentError::Busy) when it must wait for the next heartbeat; anything else fails the
     /// deployment.
     async fn heartbeat(&self, _task: &mut Task) -> Result<AfterHeartbeat, Error> {
         Ok(InterfaceError::unsupported(Deploy, "heartbeat")?)
@@ -124,7 +124,7 @@ pub trait DeployInterface: Interface {
         Ok(InterfaceError::unsupported(Deploy, "take_over")?)
     }
 
-    /// Has an agent run for a cleaning, and tells whether its heartbeat is to be awaited. Not called for a cleaning without
+    /// Has an agent run for a cleaning, and returns whether its heartbeat must be awaited. Not called for a cleaning without
     /// the ramdisk.
     ///
     /// # Errors
@@ -144,7 +144,7 @@ pub trait DeployInterface: Interface {
         Ok(InterfaceError::unsupported(Deploy, "tear_down_cleaning")?)
     }
 
-    /// Has an agent run for a service, and tells whether its heartbeat is to be awaited. Not called for a service without the
+    /// Has an agent run for a service, and returns whether its heartbeat must be awaited. Not called for a service without the
     /// ramdisk.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ impl Layout {
     /// # Errors
     ///
     /// [`Error::Invalid`], naming the key: the root partition has no size, a size cannot be read, or an image of a
-    /// whole disk is to get swap space or an ephemeral partition.
+    /// whole disk has swap space or an ephemeral partition.
     pub fn read(info: &InstanceInfo) -> Result<Option<Self>, Error> {
         let has = |key| info.text(key).map(|text| text.is_some());
         let is_partition = match info.text("image_type")? {
@@ -80,7 +80,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] when the ephemeral partition is to be kept and the layout is not the one that is on the disk.
+    /// [`Error::Invalid`] when the ephemeral partition must be kept and the layout is not the one that is on the disk.
     pub fn check_preserved(&self, notes: &DriverInternalInfo) -> Result<(), Error> {
         match notes.layout() {
             _ if !self.preserve_ephemeral => Ok(()),
@@ -105,7 +105,7 @@ impl Layout {
         json!({"root_mb": self.root_mb, "swap_mb": self.swap_mb, "ephemeral_mb": self.ephemeral_mb})
     }
 
-    /// Tells the agent.
+    /// Writes the layout into the arguments of the agent.
     pub fn tell(&self, image: &mut ImageInfo) {
         let some = |size: u64| (size > 0).then_some(size);
         image.image_type = Some("partition".to_owned());

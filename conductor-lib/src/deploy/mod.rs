@@ -26,7 +26,7 @@ pub use ramdisk::Ramdisk;
 use crate::error::Error;
 use crate::interfaces::base::InterfaceError;
 
-/// What is wrong with the record of a node, as an interface tells it.
+/// The fault that an interface finds in the record of a node.
 pub fn invalid(error: Error) -> InterfaceError {
     match error {
         Error::Invalid { field, reason } => InterfaceError::Invalid { field, reason },

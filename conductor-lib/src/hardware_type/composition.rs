@@ -43,7 +43,7 @@ pub enum HardwareFault {
         /// Why not, and what to use in its place.
         reason: &'static str,
     },
-    /// An interface is to be enabled that there is not.
+    /// An enabled interface does not exist.
     #[error("{kind} interface {name:?} cannot be enabled, since it is not registered; there are: {known}")]
     UnknownEnabled {
         /// Kind of the interface.
@@ -126,7 +126,7 @@ pub struct ImpossibleHardware(
     pub Vec<HardwareFault>,
 );
 
-/// What a conductor is to be composed of, as it was declared.
+/// The declared parts of a conductor.
 #[derive(Debug, Clone, Default)]
 pub struct Declared {
     /// The hardware types, each once.

@@ -27,7 +27,7 @@ impl Validity {
 }
 
 impl Hardware {
-    /// What each interface of a node says about it. Methods of vendors are told by themselves what they lack.
+    /// What each interface of a node says about it. Methods of vendors validate their own arguments.
     pub async fn validate(&self, node: &Node) -> BTreeMap<InterfaceKind, Validity> {
         let mut validities = BTreeMap::new();
         for kind in InterfaceKind::ALL.iter().copied().filter(|kind| *kind != InterfaceKind::Vendor) {

@@ -19,7 +19,7 @@ pub struct Refusal {
 /// What is known of the agent after its heartbeat.
 ///
 /// Its address and its certificate are frozen until the next power action (lesson S42). Whether the node is worked
-/// on does not matter: what a heartbeat tells is never lost (lesson F40).
+/// on does not matter: the content of a heartbeat is never lost (lesson F40).
 ///
 /// ```
 /// use farrier_conductor::heartbeat::accept;
@@ -69,7 +69,7 @@ fn refused<T>(field: &'static str, reason: &str) -> Result<T, Refusal> {
     Err(Refusal { field, reason: reason.to_owned() })
 }
 
-/// A heartbeat has no token, or another one than the node, or there is no such node: nobody is told which.
+/// A heartbeat has no token, or another one than the node, or there is no such node: the reason is not disclosed.
 pub fn no_token() -> Refusal {
     let reason = "invalid or missing agent token; look the node up after a power-on".to_owned();
     Refusal { field: "agent_token", reason }

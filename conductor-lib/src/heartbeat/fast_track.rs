@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 pub struct Candidate {
     /// Whether fast track is on: `driver_info.fast_track`, else the conductor's setting.
     pub is_enabled: bool,
-    /// Whether an image is to be written: nodes that boot from a volume need no agent.
+    /// Whether the operation writes an image: nodes that boot from a volume need no agent.
     pub writes_image: bool,
     /// Whether the last operation failed.
     pub has_failed: bool,
@@ -31,7 +31,7 @@ pub fn is_able(candidate: &Candidate) -> bool {
 /// Whether an agent was heard of within `timeout`, by a heartbeat or by the inventory that it posted, which needs no
 /// address.
 ///
-/// The machine must have been read to be on: an address outlives a power loss that nobody noticed (pitfall 13.21). That
+/// The machine must have been read to be on: an address outlives an unnoticed power loss (pitfall 13.21). That
 /// an inspection has ended lately proves nothing either: the machine may have been switched since, which ends the
 /// session.
 pub fn is_alive(

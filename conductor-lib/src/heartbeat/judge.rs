@@ -19,7 +19,7 @@ pub enum Verdict<'a> {
     Wait,
     /// The current step is done, with this result where the agent ran it.
     Continue(Option<&'a CommandResult>),
-    /// The current step is to run again.
+    /// The current step must run again.
     Repeat,
     /// The agent lists other steps or versions now; ask again, then run the step again.
     Refresh,
@@ -213,6 +213,6 @@ mod tests {
         }];
         let verdict = at(&failed, StepKind::Deploy, &in_band("write_image"), &StepPlan::default());
         let Verdict::Fail(reason) = verdict else { panic!("not failed") };
-        assert_eq!(reason, "http://h/i: digest differs");
+        assert_eq!(reason, "http://h/i: digest differs [FAR-0410]");
     }
 }

@@ -12,11 +12,11 @@ pub enum Next<'a> {
     Ignore,
     /// The heartbeat is recorded, and that is all.
     Record,
-    /// The timeout of the wait state starts anew, and that is all.
+    /// The timeout of the wait state starts again, and that is all.
     Touch,
     /// The first heartbeat of this operation: the agent lists its steps, the plan is made and begun.
     Begin(StepKind),
-    /// The agent lists its steps; the current step is not looked at.
+    /// The agent lists its steps; the current step is not judged.
     RefreshSteps(StepKind),
     /// The agent's command list decides: read it, and call [`next`] with it.
     ReadCommands {

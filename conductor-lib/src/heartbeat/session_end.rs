@@ -7,7 +7,7 @@ use crate::model::AgentSession;
 pub enum SessionEnd {
     /// The machine is powered off or rebooted, even when it was off already.
     PowerAction,
-    /// A step wants the machine rebooted, and goes on in the next agent.
+    /// A step wants the machine rebooted, and continues in the next agent.
     StepReboot,
     /// A deployment, cleaning or service begins or ends.
     Operation {

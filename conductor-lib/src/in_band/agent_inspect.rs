@@ -63,7 +63,7 @@ impl InspectInterface for AgentInspect {
     }
 }
 
-/// Has the hooks look at what an inspection tells, and takes over what they want changed; both count once saved.
+/// Runs the hooks on the data of an inspection, and applies their changes; both count once saved.
 ///
 /// # Errors
 ///

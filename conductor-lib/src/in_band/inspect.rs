@@ -23,7 +23,7 @@ pub trait InspectInterface: Interface {
         Ok(())
     }
 
-    /// Begins an inspection, or does it where nobody is waited for.
+    /// Begins an inspection, or does all of it where no agent is awaited.
     ///
     /// # Errors
     ///

@@ -21,7 +21,7 @@ pub trait RescueInterface: Interface {
         Ok(())
     }
 
-    /// Begins a rescue, or does it where nobody is waited for. The hash of its password is in `instance_info`.
+    /// Begins a rescue, or does all of it where no agent is awaited. The hash of its password is in `instance_info`.
     ///
     /// # Errors
     ///
@@ -34,9 +34,9 @@ pub trait RescueInterface: Interface {
     ///
     /// # Errors
     ///
-    /// [`AgentError::Busy`](crate::agent::AgentError::Busy) when it is to be asked later,
-    /// [`AgentError::Unreachable`](crate::agent::AgentError::Unreachable) when nobody knows whether it has it:
-    /// then the rescue begins anew. Anything else fails the rescue.
+    /// [`AgentError::Busy`](crate::agent::AgentError::Busy) when it must be asked later,
+    /// [`AgentError::Unreachable`](crate::agent::AgentError::Unreachable) when it may have it or not:
+    /// then the rescue begins again. Anything else fails the rescue.
     async fn finalize_rescue(&self, _task: &mut Task) -> Result<(), Error> {
         Ok(InterfaceError::unsupported(Rescue, "finalize_rescue")?)
     }
@@ -51,7 +51,7 @@ pub trait RescueInterface: Interface {
     }
 
     /// Undoes what was prepared for a rescue: the password, what the machine boots, its network. A rescue system that
-    /// runs goes on. Nothing happens where nothing was prepared.
+    /// runs continues. Nothing happens where nothing was prepared.
     ///
     /// # Errors
     ///

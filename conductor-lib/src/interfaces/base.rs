@@ -115,7 +115,7 @@ pub enum InterfaceError {
     /// The driver failed; the text names the machine and what to look at.
     #[error(transparent)]
     Driver(Box<dyn std::error::Error + Send + Sync>),
-    /// The driver did not ask the machine, since what it was told before holds for a while: that is no failure of the
+    /// The driver did not ask the machine, since an earlier answer holds for a while: that is no failure of the
     /// machine.
     #[error(transparent)]
     NotAsked(Box<dyn std::error::Error + Send + Sync>),

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// How a console is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConsoleAccess {
-    /// `shellinabox`, `socat`, and the like.
+    /// Type of the access, such as `shellinabox` or `socat`.
     #[serde(rename = "type")]
     pub kind: String,
     /// Where.

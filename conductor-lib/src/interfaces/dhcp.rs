@@ -5,7 +5,7 @@ use crate::model::{MacAddress, Node};
 use async_trait::async_trait;
 use std::net::IpAddr;
 
-/// An option that a DHCP server is to send.
+/// An option of a DHCP server for a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DhcpOption {
     /// Its name, or its number as text, with the tag that selects it where there is one.
@@ -16,7 +16,7 @@ pub struct DhcpOption {
     pub ip_version: u8,
 }
 
-/// Tells a DHCP server what machines are to boot.
+/// Sets the boot options of a DHCP server.
 #[async_trait]
 pub trait DhcpProvider: Send + Sync {
     /// Has the server send these options to one network card of a node.
@@ -50,7 +50,7 @@ pub trait DhcpProvider: Send + Sync {
     /// Any [`InterfaceError`].
     async fn clean_dhcp_opts(&self, node: &Node) -> Result<(), InterfaceError>;
 
-    /// The addresses that the server gave to a node, as far as it tells.
+    /// The addresses that the server gave to a node, as far as it reports them.
     ///
     /// # Errors
     ///

@@ -42,6 +42,6 @@ pub struct Indicator {
     pub component: String,
     /// What the BMC calls that.
     pub name: String,
-    /// What it can be told to do; nothing where it can only be looked at.
+    /// The states that it can be set to; none where it is read-only.
     pub states: Vec<IndicatorState>,
 }

@@ -41,7 +41,7 @@ pub struct FirmwareVersion {
 /// Manages a machine by its BMC. Every method may fail with [`InterfaceError::Unsupported`].
 #[async_trait]
 pub trait ManagementInterface: Interface {
-    /// What the machine can be told to start from.
+    /// The boot devices that the machine supports.
     fn get_supported_boot_devices(&self, node: &Node) -> Vec<BootDevice>;
 
     /// Has the machine start from a device, once or from now on.
@@ -63,7 +63,7 @@ pub trait ManagementInterface: Interface {
     /// Any [`InterfaceError`].
     async fn get_boot_device(&self, node: &Node) -> Result<BootDeviceSetting, InterfaceError>;
 
-    /// How the machine can be told to start.
+    /// The boot modes that the machine supports.
     fn get_supported_boot_modes(&self, _node: &Node) -> Vec<BootMode> {
         Vec::new()
     }
@@ -180,7 +180,7 @@ pub trait ManagementInterface: Interface {
         InterfaceError::unsupported(Management, "get_screenshot")
     }
 
-    /// Interrupts what runs on the machine, so that it tells why it hangs.
+    /// Interrupts what runs on the machine, so that it reports why it hangs.
     ///
     /// # Errors
     ///
@@ -230,7 +230,7 @@ pub trait ManagementInterface: Interface {
         InterfaceError::unsupported(Management, "attach_virtual_media")
     }
 
-    /// Has the firmware boot by HTTP from this URL, or from what its network tells; the boot device is set apart.
+    /// Has the firmware boot by HTTP from this URL, or from the URL of its network; the boot device is set apart.
     ///
     /// # Errors
     ///

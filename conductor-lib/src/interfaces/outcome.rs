@@ -5,7 +5,7 @@
 pub enum Outcome {
     /// What comes next may begin.
     Done,
-    /// The agent calls when it can go on.
+    /// The agent calls when it can continue.
     Wait,
 }
 
@@ -14,10 +14,10 @@ pub enum Outcome {
 pub enum DriverStep {
     /// It is done.
     Done,
-    /// The machine is at it; [`Interface::poll_step`](super::Interface::poll_step) tells when it has ended. Heartbeats
+    /// The machine is at it; [`Interface::poll_step`](super::Interface::poll_step) returns when it has ended. Heartbeats
     /// do not move the operation on.
     Polls,
-    /// The machine is to be rebooted: the operation goes on with the next agent that calls.
+    /// The machine must be rebooted: the operation continues with the next agent that calls.
     WantsReboot {
         /// Whether the step runs again then, because it has only begun.
         runs_again: bool,

@@ -64,7 +64,7 @@ pub trait InBandPower: Send + Sync {
 /// ```
 #[async_trait]
 pub trait PowerInterface: Interface {
-    /// The power state as the machine tells it now.
+    /// The power state that the machine reports now.
     ///
     /// # Errors
     ///
@@ -95,12 +95,12 @@ pub trait PowerInterface: Interface {
         self.power_on(node).await
     }
 
-    /// Whether the machine can be started anew without being powered off, from what its boot device is then.
+    /// Whether the machine can be reset without being powered off, from what its boot device is then.
     fn supports_reset(&self, _node: &Node) -> bool {
         false
     }
 
-    /// Starts the machine anew without powering it off.
+    /// Resets the machine without powering it off.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ pub trait PowerInterface: Interface {
         InterfaceError::unsupported(Power, "soft power off")
     }
 
-    /// Whether the power state is worth reading when nobody asks for it.
+    /// Whether the power state sync should read the power state.
     fn supports_power_sync(&self, _node: &Node) -> bool {
         true
     }

@@ -21,7 +21,7 @@ pub trait StorageInterface: Interface {
     /// Any [`InterfaceError`].
     async fn detach_volumes(&self, node: &Node) -> Result<(), InterfaceError>;
 
-    /// Whether the image is to be written to a disk of the machine, and not in a volume already.
+    /// Whether the image must be written to a disk of the machine, and not in a volume already.
     fn should_write_image(&self, _node: &Node) -> bool {
         true
     }

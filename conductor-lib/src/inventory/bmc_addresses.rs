@@ -17,8 +17,8 @@ const ADDRESS: &str = "_address";
 /// Longest time for one name.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Notes the addresses of a node's BMC for the inspection that begins. A name that nobody knows makes a machine harder
-/// to find, and no more.
+/// Notes the addresses of a node's BMC for the inspection that begins. A name that does not resolve makes a machine
+/// harder to find, and no more.
 pub async fn note(node: &mut Node) {
     forget(node);
     let addresses = of(node).await;
@@ -27,7 +27,7 @@ pub async fn note(node: &mut Node) {
     }
 }
 
-/// The addresses of a node's BMC, as its `driver_info` says where that is. Of a name that nobody knows there are none.
+/// The addresses of a node's BMC, as its `driver_info` says where that is. A name that does not resolve has none.
 pub async fn of(node: &Node) -> BTreeSet<IpAddr> {
     let texts = node.driver_info.iter().filter(|(key, _)| key.ends_with(ADDRESS));
     let hosts: Vec<_> = texts.filter_map(|(_, value)| Some(host(value.as_str()?).to_owned())).collect();

@@ -67,13 +67,13 @@ pub struct InspectionSettings {
     pub keep_ports: KeepPorts,
     /// Powers machines off that are inspected.
     pub power_off: bool,
-    /// Inspects only machines that the conductor can boot itself; others are switched on, and somebody else boots
-    /// the ramdisk then.
+    /// Inspects only machines that the conductor can boot itself; others are only powered on, and an operator
+    /// boots the ramdisk.
     pub require_managed_boot: bool,
     /// Further kernel parameters of the ramdisk, such as `ipa-inspection-collectors=default,lldp`.
     pub extra_kernel_params: KernelParameters,
-    /// The hardware type of machines that belong to no node and post an inventory, which are enrolled then; with nothing,
-    /// none are (`[auto_discovery]enabled` and `driver`).
+    /// The hardware type of machines that belong to no node and post an inventory, which are enrolled then; with
+    /// nothing, none are (`[auto_discovery]enabled` and `driver`).
     pub discovery_driver: Option<String>,
 }
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use time::OffsetDateTime;
 
-/// What is known of the agent that runs now. It ends with the agent's memory: every power action
-/// and the end of an operation drop it, as [`SessionEnd`](crate::heartbeat::SessionEnd) tells (lessons F39 and F41).
+/// The session of the current agent. It ends with the agent's memory: every power action
+/// and the end of an operation drop it, as [`SessionEnd`](crate::heartbeat::SessionEnd) decides (lessons F39 and F41).
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AgentSession {
@@ -24,7 +24,7 @@ pub struct AgentSession {
     pub agent_posted_at: Option<OffsetDateTime>,
     /// The agent's certificate as PEM text, the only one trusted for it.
     pub agent_verify_ca: Option<String>,
-    /// What an installer that is no agent told last.
+    /// Last status text of an installer that is no agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_status: Option<AgentStatus>,
     /// The words that came with it.
@@ -35,7 +35,7 @@ pub struct AgentSession {
     /// Whether the token is on the media that the machine boots from, so that it outlives a reboot.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub agent_secret_token_pregenerated: bool,
-    /// Whether it is told to reboot its machine, which only it can, and is not known to have left.
+    /// Whether it has the order to reboot its machine, which only it can, and has not left yet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub agent_told_to_reboot: bool,
     /// Clean steps the agent offers; nothing until it was asked.

@@ -2,7 +2,7 @@
 
 use time::OffsetDateTime;
 
-/// Tells the time of day. Whatever only measures how long something takes uses tokio's clock, which does not jump.
+/// Reads the time of day. Durations are measured by tokio's clock, which does not jump.
 pub trait Clock: Send + Sync {
     /// The time now, in whole microseconds, as the store keeps it.
     fn now(&self) -> OffsetDateTime;

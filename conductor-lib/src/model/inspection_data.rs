@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What an inspection tells of a machine. It is kept apart from the node's record, since it may have megabytes.
+/// The data of an inspection of a machine. It is kept apart from the node's record, since it may have megabytes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct InspectionData {
     /// What the machine is made of, as its ramdisk saw it.

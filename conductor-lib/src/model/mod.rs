@@ -6,6 +6,7 @@
 
 mod agent_session;
 pub mod clock;
+mod error_code;
 mod inspection_data;
 mod log_entry;
 mod mac_address;
@@ -16,6 +17,8 @@ pub mod steps;
 pub mod typed_maps;
 
 pub use agent_session::AgentSession;
+pub(crate) use error_code::error_codes;
+pub use error_code::{ErrorCode, split_code};
 pub use inspection_data::InspectionData;
 pub use log_entry::LogEntry;
 pub use mac_address::{MacAddress, ParseMacAddressError};

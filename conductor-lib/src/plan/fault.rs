@@ -2,7 +2,7 @@
 
 use crate::model::StepId;
 
-/// Why a step cannot run. All faults of a request are told together (section 3.4).
+/// Why a step cannot run. All faults of a request are reported together (section 3.4).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StepFault {
     /// It is not written as steps are.

@@ -53,10 +53,10 @@ impl KnownStep {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StepPolicy {
     /// Other priorities than those that drivers and agents give (`[conductor]clean_step_priority_override`,
-    /// `[deploy]erase_devices_priority` and its like); 0 disables.
+    /// `[deploy]erase_devices_priority` and others); 0 disables.
     pub priorities: BTreeMap<StepId, i64>,
     /// Steps that never run: refused where they are asked for, left out where they would run by themselves
-    /// (`[api]disallow_clean_steps` and its like).
+    /// (`[api]disallow_clean_steps` and others).
     pub disallowed: BTreeSet<StepId>,
 }
 

@@ -163,7 +163,7 @@ impl Offer<'_> {
     }
 }
 
-/// The place of the current step in a plan that was made anew (section 3.4).
+/// The place of the current step in a new plan (section 3.4).
 pub fn place_of(current: &PlannedStep, plan: &[PlannedStep]) -> Option<usize> {
     plan.iter().position(|step| step.interface == current.interface && step.step == current.step)
 }

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 const CLEAN_AND_DEPLOY: &[&str] = &["vendor", "power", "management", "firmware", "deploy", "bios", "raid"];
 const SERVICE: &[&str] = &["network", "vendor", "power", "management", "firmware", "deploy", "bios", "raid"];
 
-/// Sorts steps by their priority, the highest first, and equal ones by their interface; `of` tells both of a step.
+/// Sorts steps by their priority, the highest first, and equal ones by their interface; `of` returns both of a step.
 /// Steps that are equal in both keep their order.
 pub fn sort<T>(kind: StepKind, steps: &mut [T], of: impl Fn(&T) -> (i64, &str)) {
     let interfaces = match kind {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// The argument of `wait`.
 const SECONDS: &str = "seconds";
 
-/// A step that every conductor has. The interface that is given with it is not looked at.
+/// A step that every conductor has. The interface that is given with it is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reserved {
     /// The machine is powered on.
@@ -17,9 +17,9 @@ pub enum Reserved {
     PowerOff,
     /// The machine is powered off and on.
     Reboot,
-    /// The operation goes on when an operator lets it.
+    /// The operation continues when an operator lets it.
     Hold,
-    /// The operation goes on with the agent's next heartbeat, or after some seconds.
+    /// The operation continues with the agent's next heartbeat, or after some seconds.
     Wait,
 }
 

@@ -33,7 +33,7 @@ impl Families {
         Ok(self.0.deploy.of(node, InterfaceKind::Deploy, composition)?)
     }
 
-    /// Puts the deploy interface into the record of a node that is to deploy its instance, where its own only chooses
+    /// Puts the deploy interface into the record of a node before it deploys its instance, where its own only chooses
     /// one (section 5.9).
     ///
     /// # Errors

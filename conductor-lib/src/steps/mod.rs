@@ -24,6 +24,6 @@ pub enum Progress {
     Unreached(String),
     /// It is done.
     Done,
-    /// It came to a point at which it is to end, because an operator wants that.
+    /// It came to a point at which it should end, because an operator wants that.
     Aborts,
 }

@@ -19,8 +19,9 @@ use crate::task::agent_steps;
 use crate::task::ramdisk;
 use farrier_protocol::command::CommandResult;
 
-/// Takes note of what runs without the ramdisk, of the operation that a node has entered. Of a deployment it sees whether
-/// that can be, as far as its steps are known before the agent runs; cleaning and service see that when they begin.
+/// Takes note of what runs without the ramdisk, of the operation that a node has entered. Of a deployment it sees
+/// whether that can be, as far as its steps are known before the agent runs; cleaning and service see that when they
+/// begin.
 ///
 /// # Errors
 ///
@@ -49,7 +50,7 @@ fn leave_out_agent(task: &mut Task, deploy: &dyn DeployInterface, kind: StepKind
     }
 }
 
-/// Begins an operation, or goes on with one on which a conductor worked that stopped. What the agent runs is left to
+/// Begins an operation, or resumes one of a conductor that stopped. What the agent runs is left to
 /// it: it may have the step, or not. A step of the conductor runs again, from its beginning.
 ///
 /// # Errors
@@ -98,7 +99,8 @@ async fn start(task: &mut Task, deploy: &dyn DeployInterface, kind: StepKind) ->
     run(task, deploy, kind, 0).await
 }
 
-/// Prepares a cleaning or service, and begins its steps where its agent has stayed from the operation before (fast track).
+/// Prepares a cleaning or service, and begins its steps where its agent has stayed from the operation before (fast
+/// track).
 async fn prepare_and_begin(
     task: &mut Task,
     deploy: &dyn DeployInterface,
@@ -154,7 +156,7 @@ fn anew(task: &Task, deploy: &dyn DeployInterface, kind: StepKind) -> Result<Vec
     source::steps(task, deploy, kind, Missing::Refused)
 }
 
-/// Goes on with a node that waits and whose agent was heard of, or that needs none.
+/// Continues with a node that waits and whose agent sent a heartbeat, or that needs none.
 ///
 /// # Errors
 ///
@@ -182,7 +184,7 @@ pub async fn advance(
         Err(
             error @ (Error::Host(_) | Error::Agent(AgentError::Busy { .. } | AgentError::Unreachable { .. })),
         ) => Err(error),
-        Err(error) => Err(step_failed(kind, task.node.step(kind), error.to_string())),
+        Err(error) => Err(step_failed(kind, task.node.step(kind), error.coded())),
     };
     patiently(task, kind, outcome)
 }
@@ -240,7 +242,8 @@ pub async fn polled(
     kind: StepKind,
     outcome: Result<DriverStep, InterfaceError>,
 ) -> Result<Progress, Error> {
-    let outcome = outcome.map_err(|error| step_failed(kind, task.node.step(kind), error.to_string()))?;
+    let outcome =
+        outcome.map_err(|error| step_failed(kind, task.node.step(kind), Error::from(error).coded()))?;
     match outcome {
         DriverStep::Polls => Ok(Progress::Waits),
         DriverStep::Done => {
@@ -323,7 +326,7 @@ async fn go_on(
     let step = task.node.step(kind).cloned();
     if let (Some(step), Some(result)) = (&step, result) {
         after_step::after_step(task, deploy, kind, step, result)
-            .map_err(|error| step_failed(kind, Some(step), error.to_string()))?;
+            .map_err(|error| step_failed(kind, Some(step), error.coded()))?;
     }
     if is_to_abort(task, kind) {
         return Ok(Progress::Aborts);
@@ -460,7 +463,7 @@ async fn end(task: &mut Task, deploy: &dyn DeployInterface, kind: StepKind) -> R
 fn failed_at(kind: StepKind, step: &PlannedStep, error: Error) -> Error {
     match error {
         Error::Host(_) => error,
-        error => step_failed(kind, Some(step), error.to_string()),
+        error => step_failed(kind, Some(step), error.coded()),
     }
 }
 

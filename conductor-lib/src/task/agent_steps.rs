@@ -17,8 +17,8 @@ const NONCE: &str = "nonce";
 ///
 /// # Errors
 ///
-/// [`AgentError::Busy`] when it is to be asked later; any other [`AgentError`], [`Error::Invalid`] for an answer that
-/// is none.
+/// [`AgentError::Busy`] when the agent must be asked later; any other [`AgentError`], [`Error::Invalid`] for an answer
+/// that is none.
 pub async fn list(task: &mut Task, kind: StepKind) -> Result<(), Error> {
     let name = format!("{kind}.get_{kind}_steps");
     let params = json!({"node": task.shown(), "ports": task.shown_ports()});
@@ -46,11 +46,11 @@ fn read<T: DeserializeOwned>(command: &str, listed: &Value, key: &str) -> Result
 }
 
 /// Has the agent start the current step, which is echoed in its result with its place in the plan: so two equal steps
-/// can be told apart (pitfall 13.10).
+/// can be distinguished (pitfall 13.10).
 ///
 /// # Errors
 ///
-/// [`AgentError::Busy`] when it is to be tried later; any other [`AgentError`].
+/// [`AgentError::Busy`] when the agent must be asked later; any other [`AgentError`].
 pub async fn start(task: &Task, kind: StepKind, step: &PlannedStep, args: &Value) -> Result<(), Error> {
     let sent = json!({
         "interface": step.interface, "step": step.step, "priority": step.priority, "args": args,

@@ -27,8 +27,8 @@ pub fn can_fall_back(node: &Node) -> bool {
 }
 
 impl Task {
-    /// Has the next boot interface take the place of the one that the ramdisk is booted by now, which counts at once, and
-    /// tells whether there is one.
+    /// Has the next boot interface take the place of the one that the ramdisk is booted by now, which counts at once,
+    /// and returns whether there is one.
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@ use crate::model::{AgentSession, InspectionData, Node};
 /// What a task changed of its node, to be saved.
 #[derive(Debug, Clone, Copy)]
 pub struct Change<'a> {
-    /// The record as it is to be.
+    /// The record after the change.
     pub node: &'a Node,
     /// What changed of its agent's session.
     pub session: SessionChange<'a>,
@@ -31,9 +31,9 @@ pub enum SessionChange<'a> {
 pub enum InspectionChange<'a> {
     /// Nothing.
     Keep,
-    /// The ramdisk has posted this; what the last inspection told stays.
+    /// The ramdisk has posted this; the data of the last inspection stays.
     Receive(&'a InspectionData),
-    /// This is what the inspection tells.
+    /// The data of the inspection.
     Put(&'a InspectionData),
 }
 
@@ -42,8 +42,8 @@ pub enum InspectionChange<'a> {
 pub enum BootTraceChange {
     /// Nothing.
     Keep,
-    /// The machine is to boot from the network or from a medium that the conductor serves, and has loaded nothing yet.
+    /// The machine should boot from the network or from a medium that the conductor serves, and has loaded nothing yet.
     Begin,
-    /// It is to boot in another way.
+    /// It should boot in another way.
     End,
 }

@@ -28,7 +28,7 @@ impl UnsavedInspection {
 }
 
 impl Task {
-    /// Keeps what an inspection tells, which counts once saved.
+    /// Keeps the data of an inspection, which counts once saved.
     pub fn note_inspection(&mut self, data: InspectionData) {
         self.inspection = UnsavedInspection::Told(data);
     }
@@ -44,7 +44,7 @@ impl Task {
     }
 
     /// The token of the agent that runs now, which is issued where it has none, and counts once saved; its mask where
-    /// it was told already.
+    /// the agent has it already.
     pub fn issue_token(&mut self) -> String {
         if self.session.agent_secret_token.is_some() {
             return MASKED.to_owned();

@@ -29,7 +29,7 @@ pub use host::Host;
 use inspection::UnsavedInspection;
 pub use networks::NetworkChange;
 
-/// A node that nobody else can change until this ends: what interfaces get that work with an agent.
+/// A node that no one else can change until this ends: what interfaces get that work with an agent.
 ///
 /// What is done to the machine is done by the node's own interfaces, and no later than its lease lasts. What is changed
 /// of the node counts once it is saved, as it is at the end of each step. Interfaces take a `&mut Task`, whatever its
@@ -112,7 +112,7 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// [`Error::Host`] when the lease is lost: somebody else works on the node.
+    /// [`Error::Host`] when the lease is lost: another conductor works on the node.
     pub async fn hold(&self) -> Result<(), Error> {
         self.host.hold().await
     }
@@ -192,7 +192,7 @@ impl Task {
         self.host.collect_logs(&self.node, &self.session, false).await;
     }
 
-    /// Takes note of what the agent told when it was asked.
+    /// Keeps the answer of the agent.
     pub fn learn(&mut self, change: impl FnOnce(&mut AgentSession)) {
         change(&mut self.session);
         if self.unsaved == Unsaved::Nothing {
@@ -200,7 +200,7 @@ impl Task {
         }
     }
 
-    /// Forgets of the agent what ends with `end`. Of one that stays nothing ends, also not what it told since the
+    /// Forgets of the agent what ends with `end`. Of one that stays nothing ends, also not its heartbeats since the
     /// record was read (lesson F40). That everything ends counts also where nothing was known: it may have called
     /// since.
     pub fn end_session(&mut self, end: SessionEnd) {

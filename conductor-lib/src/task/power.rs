@@ -19,7 +19,7 @@ use tokio::time::Instant;
 struct StaysOn(Duration);
 
 impl Task {
-    /// The power state as the machine tells it now.
+    /// The power state that the machine reports now.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl Task {
 
     /// Powers the machine off, which counts once saved. The agent is forgotten before, so that no late heartbeat of it
     /// is taken for one of the next boot (pitfall 13.6). A machine that only its agent can switch stays on, with its
-    /// agent, until it is to be on.
+    /// agent, until its power on is ordered.
     ///
     /// # Errors
     ///
@@ -190,7 +190,7 @@ impl Task {
         Ok(())
     }
 
-    /// Sees that the driver can do what is ordered, and that nobody forbids it.
+    /// Verifies that the driver supports the order, and that no flag of the node forbids it.
     pub fn check_power_action(&self, action: PowerAction) -> Result<(), Error> {
         if self.node.disable_power_off && action.target() == PowerState::Off {
             let reason = "the machine must never be powered off; reboot it, or change the field first";
@@ -235,8 +235,8 @@ impl Task {
         Ok(self.host.hardware().power(&self.node)?)
     }
 
-    /// Forgets what an agent told while it went down. A token that is on the medium of its boot is that of the next agent,
-    /// too, which has another certificate (E10); any other was forgotten before.
+    /// Forgets what an agent told while it went down. A token that is on the medium of its boot is that of the next
+    /// agent, too, which has another certificate (E10); any other was forgotten before.
     async fn forget_last_heartbeat(&mut self) -> Result<(), Error> {
         match self.session.agent_secret_token_pregenerated {
             true => self.forget_agent().await,

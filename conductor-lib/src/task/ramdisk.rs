@@ -34,7 +34,7 @@ pub async fn boot(task: &mut Task) -> Result<(), Error> {
     boot_with(task, parameters).await
 }
 
-/// As [`boot`], with these kernel parameters in place of those by which an agent finds this conductor.
+/// As [`boot`], with these kernel parameters instead of those by which an agent finds this conductor.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub async fn boot_with(task: &mut Task, parameters: KernelParameters) -> Result<
     Ok(())
 }
 
-/// Goes on with a ramdisk that runs, after what it was booted by was cleaned up.
+/// Continues with a ramdisk that runs, after its boot files were cleaned up.
 ///
 /// # Errors
 ///

@@ -43,7 +43,7 @@ pub async fn examine<B: AsRef<[u8]> + Send + 'static, T: Send + 'static>(
     .await
 }
 
-/// Reads something long, while nobody else does.
+/// Reads something long; one caller at a time.
 ///
 /// # Panics
 ///

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Bytes at the end of a console in which its last lines are looked for: a DHCP client that says each second for an hour
-/// that it asks takes 120 KiB.
+/// Bytes at the end of a console in which its last lines are looked for: a DHCP client that says each second for an
+/// hour that it asks takes 120 KiB.
 const LAST_LINES_BYTES: u64 = 256 << 10;
 
 /// Longest line quoted, in characters.
@@ -16,8 +16,8 @@ pub fn last_line(file: &Path) -> Option<String> {
     last_lines(file, 1).pop()
 }
 
-/// So many of the last lines with text on them, without control sequences. One that is said again and again is one line,
-/// with how often it was said: what stands before it tells more.
+/// So many of the last lines with text on them, without control sequences. One that is said again and again is one
+/// line, with how often it was said: the lines before it say more.
 pub fn last_lines(file: &Path, count: usize) -> Vec<String> {
     let text = plain(&String::from_utf8_lossy(&tail(file).unwrap_or_default()));
     let with_text = text.lines().map(str::trim).filter(|line| !line.is_empty());

@@ -27,7 +27,7 @@ pub const HARDWARE_TYPES: [&str; 2] = [MANUAL, "manual-management"];
 const DEPLOY: [&str; 5] = ["autodetect", "direct", "ramdisk", "bootc", "custom-agent"];
 
 /// Adds the hardware type `manual`, whose machines are booted by the interfaces `boot`, the best one first, which have
-/// to be added too. What is to be done is kept below `state_dir`. Nodes may have their agent reboot their machine, by
+/// to be added too. The pending actions are kept below `state_dir`. Nodes may have their agent reboot their machine, by
 /// the power interface `agent`, which asks these `agents`.
 pub fn with_manual(
     drivers: Drivers,

@@ -34,7 +34,7 @@ const SCRIPT: &str = "boot.ipxe";
 pub struct Netboot {
     /// What machines boot.
     pub defaults: Defaults,
-    /// How they are told.
+    /// The DHCP provider.
     pub renderer: Renderer,
     /// What their firmware loads first.
     pub loaders: Loaders,

@@ -10,7 +10,7 @@ use crate::state::StateDir;
 use anyhow::{Context, bail};
 use clap::Args;
 use credentials::Credentials;
-pub(crate) use failure::of_request as unreachable;
+pub(crate) use failure::{CONNECTION_ERRORS, of_request as unreachable};
 use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode, Url};
 use std::net::IpAddr;

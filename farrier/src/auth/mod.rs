@@ -39,6 +39,7 @@ impl AuthFile {
 pub(crate) enum AuthCommand {
     /// Add a user, or change a password, which is read from the terminal or from the first line of standard input.
     Add {
+        /// Name of the user.
         name: String,
         /// Role of the user: admin, or reader (read-only).
         #[arg(long)]
@@ -49,13 +50,17 @@ pub(crate) enum AuthCommand {
     },
     /// Create or replace a token for a program, and print it. It cannot be shown again.
     Token {
+        /// Name of the token.
         name: String,
         /// Role of the token: admin, or reader (read-only).
         #[arg(long)]
         role: Role,
     },
     /// Remove a user or a token.
-    Remove { name: String },
+    Remove {
+        /// Name of the user or the token.
+        name: String,
+    },
     /// List users and tokens.
     List,
 }

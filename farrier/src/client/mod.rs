@@ -15,7 +15,8 @@ use crate::access::{self, Connection};
 use crate::client::record::{NodeRecord, PortRecord};
 use anyhow::{Context, anyhow, bail};
 use farrier_conductor::hardware_type::Validity;
-use farrier_conductor::model::{InspectionData, InterfaceKind, MacAddress, PowerAction};
+use farrier_conductor::model::{InspectionData, InterfaceKind, MacAddress, PowerAction, split_code};
+use farrier_node_api::ERROR_CODE_HEADER;
 use farrier_node_api::nodes::{MaintenanceRequest, PowerRequest, ProvisionRequest};
 use reqwest::header::HeaderValue;
 use reqwest::{Client, Method, StatusCode, Url};
@@ -88,19 +89,21 @@ impl NodeApi {
         Self { http, url, has_credentials }
     }
 
-    /// Creates a node that is ready for instances at once, with its ports.
+    /// Creates a node with its ports: in the state `enroll`, or ready for instances at once.
     pub(crate) async fn create(
         &self,
         fields: Map<String, Value>,
         ports: &[MacAddress],
+        is_enrolled: bool,
     ) -> anyhow::Result<NodeRecord> {
         for address in ports {
             self.check_free(address).await?;
         }
-        let (ready, later): (Map<_, _>, Map<_, _>) =
-            fields.into_iter().partition(|(field, _)| READY_FIELDS.contains(&field.as_str()));
-        let request = self.http.post(self.path(&["nodes"])?).header(VERSION_HEADER, READY_VERSION);
-        let node: NodeRecord = answer::read(&self.request(request.json(&ready)).await?)?;
+        let (first, later): (Map<_, _>, Map<_, _>) =
+            fields.into_iter().partition(|(field, _)| is_enrolled || READY_FIELDS.contains(&field.as_str()));
+        let version = if is_enrolled { VERSION } else { READY_VERSION };
+        let request = self.http.post(self.path(&["nodes"])?).header(VERSION_HEADER, version);
+        let node: NodeRecord = answer::read(&self.request(request.json(&first)).await?)?;
         let completed = self.complete(&node.uuid, later, ports).await;
         completed.with_context(|| {
             format!(
@@ -266,28 +269,29 @@ impl NodeApi {
     }
 
     async fn request(&self, request: reqwest::RequestBuilder) -> anyhow::Result<Vec<u8>> {
-        let (status, body) = self.answer(request).await?;
-        refuse(status, body)
+        self.answer(request).await?.accepted()
     }
 
     /// As [`Self::request`]; nothing when there is no such node.
     async fn find(&self, request: reqwest::RequestBuilder) -> anyhow::Result<Option<Vec<u8>>> {
         match self.answer(request).await? {
-            (StatusCode::NOT_FOUND, _) => Ok(None),
-            (status, body) => refuse(status, body).map(Some),
+            Answer { status: StatusCode::NOT_FOUND, .. } => Ok(None),
+            answer => answer.accepted().map(Some),
         }
     }
 
-    async fn answer(&self, request: reqwest::RequestBuilder) -> anyhow::Result<(StatusCode, Vec<u8>)> {
+    async fn answer(&self, request: reqwest::RequestBuilder) -> anyhow::Result<Answer> {
         let mut request = request.build()?;
         request.headers_mut().entry(VERSION_HEADER).or_insert(HeaderValue::from_static(VERSION));
         let answer = self.http.execute(request).await;
         let response = answer.map_err(|error| access::unreachable(&self.url, error))?;
         let status = response.status();
-        let body = answer::receive(response).await?;
+        let code = response.headers().get(ERROR_CODE_HEADER).and_then(|code| code.to_str().ok());
+        let code = code.map(str::to_owned);
+        let answer = Answer { status, code, body: answer::receive(response).await? };
         match access::advice(status, self.has_credentials) {
-            Some(advice) => refuse(status, body).context(advice).map(|body| (status, body)),
-            None => Ok((status, body)),
+            Some(advice) => bail!("{advice}: {}", answer.fault()),
+            None => Ok(answer),
         }
     }
 
@@ -307,10 +311,31 @@ impl NodeApi {
     }
 }
 
-fn refuse(status: StatusCode, body: Vec<u8>) -> anyhow::Result<Vec<u8>> {
-    match status.is_client_error() || status.is_server_error() {
-        true => Err(anyhow!(fault_text(&body).unwrap_or_else(|| format!("the conductor answered {status}")))),
-        false => Ok(body),
+/// An answer of the conductor.
+struct Answer {
+    status: StatusCode,
+    /// The code of the error, when it is one.
+    code: Option<String>,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    /// The body, if the request was accepted.
+    fn accepted(self) -> anyhow::Result<Vec<u8>> {
+        match self.status.is_client_error() || self.status.is_server_error() {
+            true => Err(anyhow!(self.fault())),
+            false => Ok(self.body),
+        }
+    }
+
+    /// Why the request was refused, with the code of the error.
+    fn fault(&self) -> String {
+        let text = fault_text(&self.body);
+        let text = text.unwrap_or_else(|| format!("the conductor answered {}", self.status));
+        match &self.code {
+            Some(code) if split_code(&text).1.is_none() => format!("{text} [{code}]"),
+            _ => text,
+        }
     }
 }
 

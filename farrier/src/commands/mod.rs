@@ -18,6 +18,7 @@ mod watch;
 
 use crate::access::Access;
 use crate::client::{NodeApi, Workflows};
+use crate::reference::Reference;
 use crate::{auth, provisioning, serve, state};
 use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
@@ -131,6 +132,9 @@ enum Command {
     },
     /// Print a shell completion script.
     Completions(completions::Completions),
+    /// Write the pages of the book about commands, options and errors.
+    #[command(hide = true)]
+    Reference(Reference),
 }
 
 /// How the commands end.
@@ -171,6 +175,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Logs { conductor, logs } => logs.run(&open(conductor)?).await,
             Command::Validate { conductor, validate } => validate.run(&open(conductor)?).await,
             Command::Completions(completions) => completions.print(Cli::command()),
+            Command::Reference(reference) => reference.write(Cli::command()),
             Command::Auth { file, state_dir, command } => command.run(&file, &state_dir),
         }
     })
@@ -208,6 +213,7 @@ mod tests {
             "farrier auth remove me",
             "farrier auth list",
             "farrier node create n1 --mac 52:54:00:00:00:01 --driver qemu --driver-info qemu_cpus=2 --property a=1",
+            "farrier node create n1 --mac 52:54:00:00:00:01 --driver redfish --enroll",
             "farrier node list --url http://127.0.0.1:1",
             "farrier node list --url https://h:1 --ca ca.pem --credentials f",
             "farrier node show n1 --json",

@@ -88,7 +88,9 @@ impl Serve {
         let state_dir = self.state_dir.make()?;
         let database = self.database.unwrap_or_else(|| state_dir.join("nodes.sqlite"));
         let networks = self.neutron.open(self.netboot.needs_neutron())?;
-        let netboot = self.netboot.open(self.api_url.as_deref(), networks.as_ref(), &state_dir).await?;
+        let reachable_url = self.listeners.reachable_url();
+        let urls = (self.api_url.as_deref(), reachable_url.as_deref());
+        let netboot = self.netboot.open(urls, networks.as_ref(), &state_dir).await?;
         let mut listeners = self.listeners.open(&self.state_dir, self.hardware.has_guests()).await?;
 
         let mut settings = Settings {

@@ -79,7 +79,7 @@ fn what_neutron_needs_is_reported_at_once() {
                 "--os-client-config-file",
                 &file,
             ],
-            "--dhcp-provider neutron needs --api-url or --http-url",
+            "--dhcp-provider neutron needs --listen with an address that machines reach, or --api-url",
         ),
     ] {
         let mut serve = farrier();

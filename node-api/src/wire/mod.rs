@@ -2,6 +2,7 @@
 
 pub(crate) mod asked;
 pub(crate) mod body;
+pub(crate) mod codes;
 pub(crate) mod fields;
 pub(crate) mod json_patch;
 pub(crate) mod listing;

@@ -1,5 +1,6 @@
 //! Replies and error bodies of both interfaces (conductor contract 8.1).
 
+use crate::wire::codes::{self, ERROR_CODE_HEADER};
 use crate::wire::json_patch::PatchError;
 use axum::Json;
 use axum::http::StatusCode;
@@ -8,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use farrier_conductor::Error as TaskError;
 use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::inventory::BadReport;
-use farrier_conductor::model::{mask_value, masked_text};
+use farrier_conductor::model::{ErrorCode, mask_value, masked_text};
 use farrier_engine::Error;
 use farrier_engine::records::Forbidden;
 use farrier_engine::store::StoreError;
@@ -26,11 +27,12 @@ const RETRY_SECONDS: u16 = 2;
 pub(crate) struct Refusal {
     status: StatusCode,
     text: String,
+    code: &'static ErrorCode,
 }
 
 impl Refusal {
     pub(crate) fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        Self { status, text: text.into() }
+        Self { status, text: text.into(), code: codes::of_status(status) }
     }
 
     pub(crate) fn bad_request(text: impl Into<String>) -> Self {
@@ -40,7 +42,9 @@ impl Refusal {
     /// Why a verb is refused: in a state that does not allow it, trying again does not help.
     pub(crate) fn of_verb(error: Error) -> Self {
         match error {
-            Error::Task(TaskError::InvalidState { .. }) => Self::bad_request(error.to_string()),
+            Error::Task(TaskError::InvalidState { .. }) => {
+                Self { code: error.code(), ..Self::bad_request(error.to_string()) }
+            }
             error => error.into(),
         }
     }
@@ -83,7 +87,9 @@ impl IntoResponse for Refusal {
             }
             _ => json!({"faultcode": faultcode, "faultstring": text, "debuginfo": null}),
         };
-        let mut response = (self.status, Json(json!({"error_message": fault.to_string()}))).into_response();
+        let header = [(ERROR_CODE_HEADER, self.code.to_string())];
+        let body = Json(json!({"error_message": fault.to_string()}));
+        let mut response = (self.status, header, body).into_response();
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(RETRY_AFTER, RETRY_SECONDS.into());
         }
@@ -111,15 +117,13 @@ impl From<Error> for Refusal {
             Error::Logs(_) | Error::Store(StoreError::Failed { .. }) => StatusCode::INTERNAL_SERVER_ERROR,
             Error::Task(error) => status_of(error),
         };
-        let text = error.to_string();
-        Self::new(
-            status,
-            match error {
-                // Clients recognise these by Ironic's sentences.
-                Error::PoweredOn { .. } | Error::Store(StoreError::Taken { .. }) => sentence(&text),
-                _ => text,
-            },
-        )
+        let (text, code) = (error.to_string(), error.code());
+        let text = match error {
+            // Clients recognise these by Ironic's sentences.
+            Error::PoweredOn { .. } | Error::Store(StoreError::Taken { .. }) => sentence(&text),
+            _ => text,
+        };
+        Self { status, text, code }
     }
 }
 
@@ -202,4 +206,31 @@ pub(crate) async fn fallback() -> Refusal {
 /// The answer to a known path asked with the wrong method.
 pub(crate) async fn wrong_method() -> Refusal {
     Refusal::wrong_method()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_request_has_the_code_of_its_error() {
+        let node = || "n1".to_owned();
+        let maintenance = Forbidden::Maintenance { node: node(), reason: String::new() };
+        let invalid_state =
+            || TaskError::InvalidState { node: node(), state: "active".to_owned(), allowed: String::new() };
+        for (refusal, status, code) in [
+            (Refusal::from(Error::NodeNotFound(node())), 404, "FAR-0101"),
+            (Refusal::from(Error::Forbidden(maintenance)), 400, "FAR-0106"),
+            (Refusal::from(Error::Task(invalid_state())), 409, "FAR-0201"),
+            (Refusal::of_verb(Error::Task(invalid_state())), 400, "FAR-0201"),
+            (Refusal::needs(90, "firmware"), 406, "FAR-0006"),
+            (Refusal::not_found(), 404, "FAR-0004"),
+            (Refusal::wrong_method(), 405, "FAR-0005"),
+            (Refusal::bad_request("no"), 400, "FAR-0001"),
+        ] {
+            let response = refusal.into_response();
+            assert_eq!(response.status(), status, "{code}");
+            assert_eq!(response.headers()[ERROR_CODE_HEADER], code);
+        }
+    }
 }

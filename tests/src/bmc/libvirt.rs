@@ -3,7 +3,8 @@
 //! The daemon finds its configuration, the machine and a storage pool as files in one folder; nobody
 //! needs a client to define them.
 
-use crate::machine::{FIRMWARE, Hardware, VARIABLES, user_network};
+use crate::machine::{FIRMWARE, Hardware, NOBODY, VARIABLES, user_network};
+use crate::network::bridge;
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
@@ -26,11 +27,45 @@ const PROGRAM: &str = "/usr/sbin/libvirtd";
 pub const UUID: &str = "22222222-2222-4222-8222-222222222222";
 const NAME: &str = "horse";
 
-/// GRUB on a virtual medium finds too little memory in half of it.
-const MEMORY_MIB: u32 = 512;
+/// How the machine is connected.
+#[derive(Debug, Clone, Copy)]
+pub enum Network<'a> {
+    /// Behind QEMU's own router, with a way in to the agent. Its card asks for a URL when it boots from the network.
+    Router {
+        /// The URL; without one the machine does not boot from the network.
+        boot_file: Option<&'a str>,
+    },
+    /// At a place of the bridge, from which its firmware boots by its own network stack.
+    Bridge {
+        /// The number of the place.
+        place: usize,
+    },
+}
 
-/// User and group without rights, for a test that runs as root: libvirt would run as the system's.
-const NOBODY: u32 = 65534;
+impl Network<'_> {
+    /// QEMU's network `net`.
+    fn back_end(self, agent_port: u16) -> String {
+        match self {
+            Self::Router { boot_file: None } => user_network(agent_port),
+            Self::Router { boot_file: Some(url) } => format!("{},bootfile={url}", user_network(agent_port)),
+            Self::Bridge { place } => bridge::place(place),
+        }
+    }
+
+    /// Whether the card has iPXE.
+    fn has_ipxe(self) -> bool {
+        matches!(self, Self::Router { boot_file: Some(_) })
+    }
+
+    /// Memory of the machine in MiB. GRUB on a virtual medium finds too little in half of it, and the system of a server
+    /// has an initial ramdisk with all drivers.
+    fn memory_mib(self) -> u32 {
+        match self {
+            Self::Router { .. } => 512,
+            Self::Bridge { .. } => 2048,
+        }
+    }
+}
 
 /// The daemon. Dropping it ends it and switches the machine off.
 #[derive(Debug)]
@@ -40,15 +75,14 @@ pub struct Libvirt {
 }
 
 impl Libvirt {
-    /// Starts the daemon, which knows one machine that is off. Its network card asks for
-    /// `network_boot`, a URL, when it is booted from.
+    /// Starts the daemon, which knows one machine that is off.
     ///
     /// # Errors
     ///
     /// libvirt is not installed or did not start; the text holds its log.
-    pub fn start(hardware: &Hardware, network_boot: Option<&str>) -> Result<Self> {
+    pub fn start(hardware: &Hardware, network: Network<'_>) -> Result<Self> {
         let folder = hardware.folder.join("libvirt");
-        write_configuration(&folder, &domain(hardware, &folder, network_boot))?;
+        write_configuration(&folder, &domain(hardware, &folder, network))?;
         let log = File::create(folder.join("libvirtd.log"))?;
         let mut daemon = Command::new(PROGRAM);
         daemon.arg("--config").arg(folder.join("libvirtd.conf"));
@@ -61,6 +95,7 @@ impl Libvirt {
         ] {
             daemon.env(variable, folder.join(name));
         }
+        // As root it would be the libvirt of the system.
         if geteuid().is_root() {
             give_to_nobody(&hardware.folder)?;
             hardware.disks.iter().try_for_each(|(disk, _)| give_to_nobody(disk))?;
@@ -132,7 +167,7 @@ fn write_configuration(folder: &Path, domain: &str) -> Result<()> {
 }
 
 /// The machine in libvirt's words.
-fn domain(hardware: &Hardware, folder: &Path, network_boot: Option<&str>) -> String {
+fn domain(hardware: &Hardware, folder: &Path, network: Network<'_>) -> String {
     let Hardware { mac, agent_port, keyboard_port, .. } = hardware;
     let console = hardware.console();
     let log = console.file().display();
@@ -148,18 +183,15 @@ fn domain(hardware: &Hardware, folder: &Path, network_boot: Option<&str>) -> Str
             )
         })
         .collect();
-    let network = match network_boot {
-        Some(url) => format!("{},bootfile={url}", user_network(*agent_port)),
-        None => user_network(*agent_port),
-    };
-    let rom = if network_boot.is_some() { "" } else { "<rom enabled='no'/>" };
+    let rom = if network.has_ipxe() { "" } else { "<rom enabled='no'/>" };
+    let (memory_mib, network) = (network.memory_mib(), network.back_end(*agent_port));
     let folder = folder.display();
-    // libvirt has no way to say more of a user network: QEMU is told itself, and the card is moved to it.
+    // libvirt cannot describe these networks: QEMU has them as arguments, and the card is moved to them.
     format!(
         "\
 <domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
 <name>{NAME}</name><uuid>{UUID}</uuid>
-<memory unit='MiB'>{MEMORY_MIB}</memory><vcpu>1</vcpu>
+<memory unit='MiB'>{memory_mib}</memory><vcpu>1</vcpu>
 <os><type arch='x86_64' machine='q35'>hvm</type>
 <loader readonly='yes' type='pflash'>{FIRMWARE}</loader>
 <nvram template='{VARIABLES}'>{folder}/vars.fd</nvram></os>

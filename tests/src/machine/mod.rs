@@ -26,6 +26,9 @@ pub const FIRMWARE: &str = "/usr/share/OVMF/OVMF_CODE_4M.fd";
 /// The variables with which it starts its first life.
 pub const VARIABLES: &str = "/usr/share/OVMF/OVMF_VARS_4M.fd";
 
+/// User and group without rights, for what must not run as root.
+pub const NOBODY: u32 = 65534;
+
 /// Kernel parameters for emulated machines. On a busy host the emulated timer may be so late that the kernel takes it
 /// for broken and gives up; and an emulated processor translates a program anew for each address at which it finds it.
 pub const EMULATED: &str = "no_timer_check norandmaps";

@@ -1,6 +1,7 @@
 //! A network for emulated machines: a bridge in a network namespace, which ends with the thread that is in it and with what
 //! that has started.
 
+use crate::machine::NOBODY;
 use anyhow::{Context, Result, ensure};
 use nix::sched::{CloneFlags, unshare};
 use std::fs::File;
@@ -84,13 +85,27 @@ impl Drop for DhcpServer {
 ///
 /// The thread has no right to it.
 pub fn network(machines: usize) -> Result<()> {
+    network_called("br0", &[ADDRESS], machines)
+}
+
+/// The same, with a bridge of this name and with these addresses.
+///
+/// # Errors
+///
+/// As [`network`].
+pub fn network_called(bridge: &str, addresses: &[Ipv4Addr], machines: usize) -> Result<()> {
     unshare(CloneFlags::CLONE_NEWNET).context("there is no network of its own; this needs root")?;
-    ip(&["link set lo up", "link add br0 type bridge", "addr add 192.0.2.1/24 dev br0", "link set br0 up"])?;
+    ip(&["link set lo up", &format!("link add {bridge} type bridge")])?;
+    for address in addresses {
+        ip(&[&format!("addr add {address}/24 dev {bridge}")])?;
+    }
+    ip(&[&format!("link set {bridge} up")])?;
     for number in 0..machines {
         let tap = format!("tap{number}");
         let made = [
-            format!("tuntap add {tap} mode tap"),
-            format!("link set {tap} master br0"),
+            // QEMU may run as a user without rights.
+            format!("tuntap add {tap} mode tap user {NOBODY}"),
+            format!("link set {tap} master {bridge}"),
             format!("link set {tap} up"),
         ];
         ip(&made.each_ref().map(String::as_str))?;

@@ -11,6 +11,7 @@ mod horse;
 mod leader;
 mod stable;
 mod system;
+mod tutorial;
 mod under_farrier;
 mod under_ironic;
 

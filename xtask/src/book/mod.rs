@@ -5,5 +5,7 @@ mod claims;
 pub mod page;
 #[cfg(test)]
 mod paths;
+#[cfg(test)]
+mod pictures;
 pub mod plot;
 pub mod reference;

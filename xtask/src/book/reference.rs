@@ -8,7 +8,7 @@ use crate::host::command::run;
 use crate::host::requirements;
 use crate::host::workspace::{Workspace, cargo};
 
-/// Writes the reference pages and the OpenAPI documents in docs/ anew.
+/// Writes the reference pages and the OpenAPI documents in docs/ again.
 #[derive(Debug, Args)]
 pub struct ReferenceArguments {}
 
@@ -20,5 +20,8 @@ pub fn reference(ReferenceArguments {}: &ReferenceArguments) -> Result<()> {
         let file = root.join("docs").join(path);
         fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
-    run(cargo().args(["run", "--quiet", "-p", "farrier-agent", "--", "reference", "docs"]).current_dir(&root))
+    for program in ["farrier", "farrier-agent"] {
+        run(cargo().args(["run", "--quiet", "-p", program, "--", "reference", "docs"]).current_dir(&root))?;
+    }
+    Ok(())
 }

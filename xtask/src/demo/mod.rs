@@ -5,6 +5,7 @@ mod terminal;
 mod timeline;
 
 use std::fs::{self, File};
+use std::io::{IsTerminal, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -19,9 +20,9 @@ use farrier_tests::machine::Firmware;
 use serde::Serialize;
 
 use self::screens::Screens;
-use self::timeline::{Moments, Phase, Timeline};
+use self::timeline::{BOOTED, Moments, Phase, Timeline, in_words};
 use crate::build::dist;
-use crate::build::instance_image::{self, Content, InstanceImage, Kernel};
+use crate::build::instance_image::{self, Content, InstanceImage, System};
 use crate::host::requirements::{self, Purpose};
 use crate::host::workspace::{Workspace, write_json};
 
@@ -68,7 +69,7 @@ pub fn demo(arguments: &DemoArguments) -> Result<()> {
     let workspace = Workspace::find()?;
     let dist = dist::build(&workspace, "x86_64", dist::Firmware::None)?.folder;
     let image =
-        instance_image::cached(&workspace, arguments.image.image_size, Kernel::Cloud, Content::USUAL)?;
+        instance_image::cached(&workspace, arguments.image.image_size, System::Cloud, Content::USUAL)?;
     let farrier = workspace.build_conductor()?;
     let folder = match &arguments.keep {
         Some(folder) => std::path::absolute(folder)?,
@@ -92,8 +93,7 @@ pub fn demo(arguments: &DemoArguments) -> Result<()> {
     })?;
     drop(lab);
 
-    show.say(&format!("\n{timeline}"));
-    show.say(&format!("The deployed system calls itself {hostname}, as its config drive says."));
+    show.sum_up(&hostname, &image, arguments.memory_mib);
     show.end()?;
     let report = DemoReport {
         phases: timeline.0,
@@ -136,27 +136,29 @@ fn deploy(lab: &Lab, disk: &Path, image: &InstanceImage, show: &mut Show) -> Res
     let console = lab.console(NODE);
     let (seen, sightings) = mpsc::channel();
     console.when("Linux version".to_owned(), LIMIT, seen.clone(), |at| ("kernel", at));
-    console.when(format!("{hostname} login:"), LIMIT, seen, |at| ("booted", at));
+    console.when(format!("{hostname} login:"), LIMIT, seen, |at| (BOOTED, at));
     let instance =
         Instance { url: server.guest_url(), sha256: &image.sha256, config_drive: Some(&config_drive) };
     lab.deploy(NODE, &instance, |event| show.follow(&event))?;
-    compare(disk, image, show)?;
+    compare(disk, image)?;
     // Each watcher of the console speaks once; both have ended when there is nothing more to hear.
     for (name, at) in sightings {
         show.moments.record(name, at);
+        if name == BOOTED {
+            show.say_at(at, "Debian shows its login prompt");
+        }
     }
-    // The first two lines of it: where the node is, and whom it waits for.
-    lab.order(&["explain", NODE])?.lines().take(2).for_each(|line| show.say(line));
     Ok((hostname, show.moments.timeline()?))
 }
 
-/// Tells how the demonstration gets on, and remembers it.
+/// Shows the progress of the demonstration, and remembers it.
 #[derive(Debug)]
 struct Show {
     /// What was printed.
     lines: Vec<String>,
     moments: Moments,
-    shown_tenths: u64,
+    /// The bar of the current phase, which is drawn over itself.
+    bar: Option<String>,
     screens: Option<Screens>,
     /// Why a picture could not be taken.
     trouble: Option<anyhow::Error>,
@@ -164,38 +166,70 @@ struct Show {
 
 impl Show {
     fn new(screens: Option<Screens>) -> Self {
-        Self { lines: Vec::new(), moments: Moments::default(), shown_tenths: 0, screens, trouble: None }
+        Self { lines: Vec::new(), moments: Moments::default(), bar: None, screens, trouble: None }
     }
 
     fn say(&mut self, text: &str) {
+        if let Some(bar) = self.bar.take() {
+            if std::io::stdout().is_terminal() {
+                println!();
+            } else {
+                println!("{bar}");
+            }
+            self.lines.push(bar);
+        }
         println!("{text}");
         self.lines.extend(text.split('\n').map(str::to_owned));
     }
 
+    /// Says something with the time since power on.
+    fn say_at(&mut self, at: f64, text: &str) {
+        let since = at - self.moments.power_on().unwrap_or(at);
+        self.say(&format!("{:>10}  {text}", in_words(since)));
+    }
+
     /// Shows an event, and records it when it is a moment of the timeline.
     fn follow(&mut self, event: &Event) {
-        let moment = match event.event.as_str() {
+        let (moment, text) = match event.event.as_str() {
             "progress" => return self.progress(event),
-            "power_on" => Some("power on"),
-            "first_heartbeat" => Some("first heartbeat"),
-            "image_written" => Some("image written"),
-            "image_verified" => Some("verified"),
-            _ => None,
+            "power_on" => (Some("power on"), "power on: the machine boots the ramdisk"),
+            "first_heartbeat" => (Some("first heartbeat"), "first heartbeat of the agent"),
+            "write_started" => (None, "the agent streams the image to the disk"),
+            "image_written" => (Some("image written"), "image written"),
+            "image_verified" => (Some("verified"), "image verified"),
+            "boot_entry" => (None, "boot entry written to the firmware"),
+            "powered_off" => (None, "power off"),
+            "booting" => (None, "power on: the machine boots its disk"),
+            "active" => (None, "node active"),
+            other => (None, other),
         };
         if let Some(name) = moment {
             self.moments.record(name, event.at);
         }
-        self.say(&event.event.replace('_', " "));
+        self.say_at(event.at, text);
     }
 
     fn progress(&mut self, event: &Event) {
-        let tenths = event.bytes * 10 / event.total_bytes.unwrap_or(u64::MAX).max(1);
-        if tenths != std::mem::replace(&mut self.shown_tenths, tenths) {
-            self.say(&format!("  {} {tenths}0 %", event.phase));
+        let bar = terminal::bar(&event.phase, event.bytes, event.total_bytes);
+        if std::io::stdout().is_terminal() {
+            print!("\r{bar}");
+            // What cannot be shown is shown with the next line.
+            std::io::stdout().flush().ok();
         }
+        self.bar = Some(bar);
         if let Some(Err(error)) = self.screens.as_mut().map(|screens| screens.look(event)) {
             self.trouble = Some(error);
         }
+    }
+
+    /// Says what was shown.
+    fn sum_up(&mut self, hostname: &str, image: &InstanceImage, memory_mib: u32) {
+        let gib = image.bytes as f64 / f64::from(1 << 30);
+        self.say("");
+        self.say(&format!("A machine with {memory_mib} MiB of memory got a Debian image of {gib:.1} GiB."));
+        self.say("The downloaded bytes had the right checksum before the disk could boot.");
+        self.say("Boot code and EFI system partition on the disk equal the image, byte by byte.");
+        self.say(&format!("The login prompt has the host name of the config drive: {hostname}."));
     }
 
     /// Draws what was printed, where that is wanted.
@@ -209,13 +243,9 @@ impl Show {
 
 /// Compares what the running system does not change: boot code and EFI system partition. Partition
 /// table and root file system legitimately differ by now.
-fn compare(disk: &Path, image: &InstanceImage, show: &mut Show) -> Result<()> {
+fn compare(disk: &Path, image: &InstanceImage) -> Result<()> {
     let ranges = [0..440, instance_image::ESP_BYTES];
-    for range in ranges {
-        equal_bytes(disk, &image.path, range.clone())?;
-        show.say(&format!("bytes {} to {} of the disk equal the image's", range.start, range.end - 1));
-    }
-    Ok(())
+    ranges.into_iter().try_for_each(|range| equal_bytes(disk, &image.path, range))
 }
 
 fn write_config_drive(folder: &Path, hostname: &str) -> Result<()> {

@@ -39,6 +39,18 @@ pub fn picture(command: &str, lines: &[String]) -> String {
     picture + "</g>\n</svg>\n"
 }
 
+/// Cells of a bar.
+const BAR: u64 = 30;
+
+/// A line with a bar, for so many bytes of a total.
+pub fn bar(phase: &str, bytes: u64, total: Option<u64>) -> String {
+    let total = total.unwrap_or(bytes).max(1);
+    let done = usize::try_from(BAR * bytes.min(total) / total).unwrap_or_default();
+    let rest = BAR as usize - done;
+    let [bytes, total] = [bytes, total].map(|number| number as f64 / f64::from(1 << 30));
+    format!("{:>10}  {phase:<9} {}{} {bytes:.1} of {total:.1} GiB", "", "█".repeat(done), "░".repeat(rest))
+}
+
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -46,6 +58,16 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bar_shows_the_share_that_is_done() {
+        let line = bar("writing", 1 << 30, Some(2 << 30));
+        assert_eq!(
+            line,
+            format!("            writing   {}{} 1.0 of 2.0 GiB", "█".repeat(15), "░".repeat(15))
+        );
+        assert!(bar("writing", 5, None).contains(&"█".repeat(30)));
+    }
 
     #[test]
     fn every_line_stands_below_the_one_before() {

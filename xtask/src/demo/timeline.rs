@@ -1,16 +1,16 @@
 //! The moments of a deployment and the time between them.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::book::page::in_milliseconds;
 
+/// The moment that the deployed system shows its login prompt.
+pub const BOOTED: &str = "booted";
 /// The moments that every deployment passes, in their order.
-pub const PHASES: [&str; 6] =
-    ["power on", "kernel", "first heartbeat", "image written", "verified", "booted"];
+pub const PHASES: [&str; 6] = ["power on", "kernel", "first heartbeat", "image written", "verified", BOOTED];
 
 /// One phase of a deployment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,6 +31,11 @@ impl Moments {
     /// Records when a moment came for the first time.
     pub fn record(&mut self, name: &'static str, at: f64) {
         self.0.entry(name).or_insert(at);
+    }
+
+    /// When the power was switched on.
+    pub fn power_on(&self) -> Option<f64> {
+        self.0.get(PHASES[0]).copied()
     }
 
     /// The phases between the moments; an error names the moment that never came.
@@ -56,13 +61,15 @@ impl Moments {
 #[derive(Debug, Serialize)]
 pub struct Timeline(pub Vec<Phase>);
 
-impl fmt::Display for Timeline {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(out, "{:<18}{:>10}{:>16}", "phase", "seconds", "since power on")?;
-        for Phase { name, seconds, seconds_since_power_on } in &self.0 {
-            writeln!(out, "{name:<18}{seconds:>10.2}{seconds_since_power_on:>16.2}")?;
+/// A duration as people say it: with tenths below ten seconds, and in minutes from two of them on.
+pub fn in_words(seconds: f64) -> String {
+    match seconds {
+        _ if seconds < 9.95 => format!("{seconds:.1} s"),
+        _ if seconds < 119.5 => format!("{seconds:.0} s"),
+        _ => {
+            let whole = seconds.round() as u64;
+            format!("{} min {:02} s", whole / 60, whole % 60)
         }
-        Ok(())
     }
 }
 
@@ -84,6 +91,21 @@ mod tests {
         );
         assert_eq!(phases[5].seconds_since_power_on, 60.0);
         assert_eq!(phases.iter().map(|phase| phase.name).collect::<Vec<_>>(), PHASES);
+    }
+
+    #[test]
+    fn durations_are_told_as_people_say_them() {
+        for (seconds, expected) in [
+            (0.0, "0.0 s"),
+            (9.94, "9.9 s"),
+            (9.96, "10 s"),
+            (17.25, "17 s"),
+            (119.4, "119 s"),
+            (119.6, "2 min 00 s"),
+            (338.59, "5 min 39 s"),
+        ] {
+            assert_eq!(in_words(seconds), expected);
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub use self::report::MatrixReport;
 use self::report::Outcome;
 use crate::book::page;
 use crate::build::dist;
-use crate::build::instance_image::{self, Content, DiskFormat, Kernel};
+use crate::build::instance_image::{self, Content, DiskFormat, System};
 use crate::host::requirements::{self, Purpose};
 use crate::host::workspace::{Workspace, read_json, write_json};
 
@@ -175,7 +175,7 @@ fn image_for(cell: &Cell, workspace: &Workspace) -> Result<DebianImage> {
         Image::Partition => Content::Partition,
         Image::WholeDisk => Content::Disk(DiskFormat { table: cell.table, sector_size: cell.sector_size() }),
     };
-    let image = instance_image::cached(workspace, MEBIBYTES, Kernel::Common, content)?;
+    let image = instance_image::cached(workspace, MEBIBYTES, System::Common, content)?;
     Ok(DebianImage { path: image.path, sha256: image.sha256 })
 }
 

@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 
 use super::programs::{Built, CONDUCTOR, IMAGE_BUILDER, Tier};
 use crate::build::dist::{self, Firmware};
-use crate::build::instance_image::{self, Content, InstanceImage, Kernel};
+use crate::build::instance_image::{self, Content, InstanceImage, System};
 use crate::build::ironic_environment::{self, IronicEnvironment};
 use crate::build::{python_manager, python_ramdisk, unpacked_kernel};
 use crate::host::python_environment;
@@ -109,7 +109,9 @@ fn client_environment(workspace: &Workspace, tests: &Built) -> Result<Environmen
 fn lifecycle_environment(workspace: &Workspace, tests: &Built) -> Result<Environment> {
     let dist = dist::build_with(workspace, "x86_64", Firmware::None, tests.program(IMAGE_BUILDER)?)?;
     let image =
-        instance_image::cached(workspace, instance_image::TESTED_MEBIBYTES, Kernel::Cloud, Content::USUAL)?;
+        instance_image::cached(workspace, instance_image::TESTED_MEBIBYTES, System::Cloud, Content::USUAL)?;
+    // The tutorial builds it again, in a network of its own that leads nowhere.
+    instance_image::cached(workspace, instance_image::DEFAULT_MEBIBYTES, System::Server, Content::USUAL)?;
     Ok(vec![
         ("FARRIER_BIN", tests.program(CONDUCTOR)?.display().to_string()),
         ("FARRIER_DIST", dist.folder.display().to_string()),
@@ -129,7 +131,7 @@ fn ironic_environments(workspace: &Workspace, tests: &Built) -> Result<Vec<Envir
     let builder = builder.display().to_string();
     let with_python = python_manager::ramdisk(workspace, &built)?.display().to_string();
     let image =
-        instance_image::cached(workspace, instance_image::TESTED_MEBIBYTES, Kernel::Cloud, Content::USUAL)?;
+        instance_image::cached(workspace, instance_image::TESTED_MEBIBYTES, System::Cloud, Content::USUAL)?;
     let bmc = ironic_environment::cached_bmc(workspace)?.display().to_string();
     let ironics = ironic_environment::cached(workspace)?;
     let environment = |ironic: &IronicEnvironment| {
@@ -200,7 +202,7 @@ fn machine_environment(
 fn fetched(workspace: &Workspace) -> Result<Begun> {
     dist::fetch(workspace, "x86_64")?;
     let image =
-        |content| instance_image::cached(workspace, instance_image::TESTED_MEBIBYTES, Kernel::Cloud, content);
+        |content| instance_image::cached(workspace, instance_image::TESTED_MEBIBYTES, System::Cloud, content);
     let images = [image(Content::USUAL)?, image(Content::Partition)?];
     Ok(Begun::Machines { images, schemathesis: python_environment::schemathesis(workspace)? })
 }

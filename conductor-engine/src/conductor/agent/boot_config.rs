@@ -12,8 +12,8 @@ use std::time::Instant;
 use uuid::Uuid;
 
 impl Ramdisks {
-    /// The boot configuration of this name, of the one node with a network card of this address. Why there is none is
-    /// told to nobody: firmware cannot say who asks.
+    /// The boot configuration of this name, of the one node with a network card of this address. The reason for none
+    /// stays secret: firmware has no credentials.
     pub async fn boot_config(&self, address: &str, name: &str) -> Option<String> {
         if name.starts_with('.') || name.contains(['/', '\\', '\0']) {
             return None;
@@ -31,8 +31,8 @@ impl Ramdisks {
         Some(config)
     }
 
-    /// The machine with this network card was given an address, as its DHCP server tells, with the name by which it has
-    /// asked for it: the agent's doctor may leave what it has found there.
+    /// The machine with this network card was given an address, according to its DHCP server, with the name by which
+    /// it has asked for it: the agent's doctor may leave what it has found there.
     pub async fn address_leased(&self, card: &MacAddress, address: IpAddr, name: Option<&str>) {
         if let Some(node) = self.owner(card).await {
             let peer = BootPeer { address, node: Some(node) };
@@ -43,8 +43,8 @@ impl Ramdisks {
         }
     }
 
-    /// Records how far a machine is that boots from the network, for the server of its files. It is cheap, and is in the
-    /// record of the node within a second or so, while [`run`](crate::Conductor::run) is polled.
+    /// Records how far a machine is that boots from the network, for the server of its files. It is cheap, and is in
+    /// the record of the node within a second or so, while [`run`](crate::Conductor::run) is polled.
     pub fn boot_reached(&self, peer: BootPeer, reached: Reached<'_>) {
         self.0.services().boot_journal.reach(peer, self.mark(reached));
     }
@@ -59,8 +59,8 @@ impl Ramdisks {
         BootMark { stage, what: what.to_owned(), host_name: None, bytes, total, at: self.0.now() }
     }
 
-    /// The boot file of this name, of the node that is known like this, and that node. Why there is none is told to
-    /// nobody.
+    /// The boot file of this name, of the node that is known like this, and that node. The reason for none stays
+    /// secret.
     pub async fn boot_file(&self, client: &BootClient, name: &str) -> Option<(Uuid, BootFile)> {
         let node = self.booting(client).await?;
         let boot = self.0.services().hardware.boot(&node).ok()??;
@@ -83,8 +83,8 @@ impl Ramdisks {
         Ok(self.0.store().awaited_boots().await?)
     }
 
-    /// The nodes whose machines were made ready to boot from the network, and may have files on servers that are not this
-    /// conductor's.
+    /// The nodes whose machines were made ready to boot from the network, and may have files on servers that are not
+    /// this conductor's.
     ///
     /// # Errors
     ///
@@ -93,8 +93,8 @@ impl Ramdisks {
         Ok(self.0.store().with_boot_trace().await?)
     }
 
-    /// Has the boot interface of a node make true again what it keeps for the machine on servers that are not this
-    /// conductor's, and tells whether it keeps anything there. While somebody works on the node, that is his affair.
+    /// Lets the boot interface of a node restore the files for the machine on servers that are not this
+    /// conductor's, and returns whether it keeps anything there. While a conductor works on the node, it does nothing.
     ///
     /// # Errors
     ///

@@ -18,13 +18,13 @@ use farrier_conductor::model::{Event, ProvisionState};
 use uuid::Uuid;
 
 impl Ramdisks {
-    /// Takes what a ramdisk posts, and goes on with the inspection in the background. With `with_token` the agent gets
+    /// Takes what a ramdisk posts, and continues the inspection in the background. With `with_token` the agent gets
     /// its token, as by a lookup.
     ///
     /// # Errors
     ///
     /// [`Error::LookupFailed`] for unknown machines, ambiguous ones and nodes that wait for no ramdisk alike;
-    /// [`StoreError::Held`] when the node is worked on, so that it is to be posted again.
+    /// [`StoreError::Held`] when the node is worked on, so that it must be posted again.
     pub async fn continue_inspection(
         &self,
         report: Report,
@@ -58,9 +58,9 @@ impl Ramdisks {
         if is_proven { Ok(seen) } else { Err(Error::LookupFailed) }
     }
 
-    /// Whether a claim is proven, where there is something to prove it by. A token that was sent is the right one. Where
-    /// only the medium of a machine has a token, it is needed. Where firmware asks this conductor what to boot, somebody
-    /// has asked since the boot was ordered.
+    /// Whether a claim is proven, where there is something to prove it by. A token that was sent is the right one.
+    /// Where only the medium of a machine has a token, it is needed. Where firmware asks this conductor what to boot,
+    /// somebody has asked since the boot was ordered.
     async fn is_proven(&self, seen: &Record, claim: &Claim) -> Result<bool, Error> {
         let Record { node, session, .. } = seen;
         let is_proven = match (&session.agent_secret_token, &claim.token) {

@@ -43,12 +43,12 @@ impl Machines {
             .await
     }
 
-    /// Has a light of the machine of a node do something.
+    /// Switches an indicator of the machine of a node.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Task) where there is no such light, or it cannot do that; [`Interface`](Error::Task), [`Error::Store`] when
-    /// somebody works on the node.
+    /// [`Invalid`](Error::Task) where there is no such light, or it cannot do that; [`Interface`](Error::Task),
+    /// [`Error::Store`] when a conductor works on the node.
     pub async fn set_indicator_state(
         &self,
         id: &str,

@@ -10,7 +10,7 @@ use farrier_conductor::model::ProvisionState;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Longest time that an agent may take while somebody waits for the answer: its disks may be slow to appear.
+/// Longest time that an agent may take while a client waits for the answer: its disks may be slow to appear.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The states in which an agent may be there and nothing is done with its disks.
@@ -23,13 +23,14 @@ const STATES: [ProvisionState; 8] = {
 };
 
 impl Machines {
-    /// Has the agent of a node export its root disk, and tells how it is reached. From then on nothing else becomes of
-    /// the node, until [`Self::release_disk`] or the end of its agent.
+    /// Has the agent of a node export its root disk, and returns its address. From then on the node accepts nothing
+    /// else, until [`Self::release_disk`] or the end of its agent.
     ///
     /// # Errors
     ///
-    /// [`InvalidState`](Error::Task); [`Error::InUse`] when it is exported already; [`Invalid`](Error::Task) when no agent answers
-    /// there; [`Agent`](Error::Task) when it refuses; [`Error::Store`] when somebody works on the node.
+    /// [`InvalidState`](Error::Task); [`Error::InUse`] when it is exported already; [`Invalid`](Error::Task) when no
+    /// agent answers there; [`Agent`](Error::Task) when it refuses; [`Error::Store`] when a conductor works on the
+    /// node.
     pub async fn export_disk(&self, id: &str, read_only: bool) -> Result<DiskExport, Error> {
         let mut task = HeldTask::acquire(self.0.services(), id).await?;
         let label = task.node.label();
@@ -63,8 +64,8 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Task) when none was; [`Agent`](Error::Task): it is exported still; [`Error::Store`] when somebody works on
-    /// the node.
+    /// [`Invalid`](Error::Task) when none was; [`Agent`](Error::Task): it is exported still; [`Error::Store`] when a
+    /// conductor works on the node.
     pub async fn release_disk(&self, id: &str) -> Result<(), Error> {
         let mut task = HeldTask::acquire(self.0.services(), id).await?;
         if task.node.driver_internal_info.disk_export.is_none() {

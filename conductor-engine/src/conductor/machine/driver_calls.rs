@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Longest time that an interface may take while somebody waits for the answer.
+/// Longest time that an interface may take while a client waits for the answer.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Longest wait for a change of networks: each agent on a network card may take minutes (section 9.9).
@@ -88,7 +88,7 @@ impl Machines {
         in_time(&node, Management, "get_boot_device", management.get_boot_device(&node)).await
     }
 
-    /// What the machine of a node can be told to start from.
+    /// The boot devices that the machine of a node supports.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Interface`](Error::Task), [`Error::Store`] when somebody works on the node.
+    /// [`Interface`](Error::Task), [`Error::Store`] when a conductor works on the node.
     pub async fn set_boot_device(&self, id: &str, device: BootDevice, persistent: bool) -> Result<(), Error> {
         let task = HeldTask::acquire(self.0.services(), id).await?;
         let management = self.0.services().hardware.management(&task.node)?;
@@ -252,7 +252,7 @@ impl Machines {
         part.ok_or_else(|| Error::invalid("console", reason))
     }
 
-    /// Types something at the serial console of a node's machine, also while somebody works on the node.
+    /// Types something at the serial console of a node's machine, also while a conductor works on the node.
     ///
     /// # Errors
     ///

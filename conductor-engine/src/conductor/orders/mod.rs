@@ -25,14 +25,14 @@ pub(crate) fn requested_steps(kind: StepKind, steps: &[Value]) -> Result<Vec<Req
 }
 
 impl Conductor {
-    /// Takes an order for the node with this name or identity. The order is written down before this returns; a worker
-    /// carries it out. What goes wrong then is the node's `last_error`.
+    /// Accepts an order for the node with this name or identity. The order is written down before this returns; a
+    /// worker carries it out. What goes wrong then is the node's `last_error`.
     ///
     /// # Errors
     ///
-    /// [`Error::NodeNotFound`]; [`InvalidState`](Error::Task) and [`Error::Forbidden`] when the node cannot have this order
-    /// now; [`Invalid`](Error::Task) for arguments that cannot be used; [`Interface`](Error::Task) when an interface of the
-    /// node cannot do its part; [`Error::Store`], also when somebody works on the node.
+    /// [`Error::NodeNotFound`]; [`InvalidState`](Error::Task) and [`Error::Forbidden`] when the node cannot have this
+    /// order now; [`Invalid`](Error::Task) for arguments that cannot be used; [`Interface`](Error::Task) when an
+    /// interface of the node cannot do its part; [`Error::Store`], also when a conductor works on the node.
     pub async fn order(&self, id: &str, order: Order) -> Result<(), Error> {
         match order {
             Order::Deploy(deployment) => self.deploy(id, Event::Deploy, deployment).await,

@@ -83,7 +83,7 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] when somebody works on the node.
+    /// [`Error::Store`] when a conductor works on the node.
     pub async fn set_maintenance(&self, id: &str, on: bool, reason: Option<String>) -> Result<(), Error> {
         let mut task = HeldTask::acquire(self.services(), id).await?;
         task.node.maintenance = on;

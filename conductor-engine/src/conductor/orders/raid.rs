@@ -10,8 +10,8 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Interface`](Error::Task) for what cannot be made, or when the node has no RAID interface, [`Error::Store`] when
-    /// somebody works on the node.
+    /// [`Interface`](Error::Task) for what cannot be made, or when the node has no RAID interface, [`Error::Store`]
+    /// when a conductor works on the node.
     pub async fn set_target_raid_config(&self, id: &str, target: Map<String, Value>) -> Result<(), Error> {
         let mut task = HeldTask::acquire(self.services(), id).await?;
         let raid = self.services().hardware.raid(&task.node)?;

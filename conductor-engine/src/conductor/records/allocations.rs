@@ -78,8 +78,8 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// [`Error::NodeNotFound`], [`InvalidState`](Error::Task), [`Error::InUse`] when it was taken by somebody else,
-    /// [`Invalid`](Error::Task) when it is not as wanted, and as [`Self::create_allocation`].
+    /// [`Error::NodeNotFound`], [`InvalidState`](Error::Task), [`Error::InUse`] when it was taken by another
+    /// allocation, [`Invalid`](Error::Task) when it is not as wanted, and as [`Self::create_allocation`].
     pub async fn backfill_allocation(
         &self,
         mut allocation: Allocation,
@@ -155,7 +155,8 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// [`Error::AllocationNotFound`], [`InvalidState`](Error::Task), [`Error::Store`] when somebody works on the node.
+    /// [`Error::AllocationNotFound`], [`InvalidState`](Error::Task), [`Error::Store`] when a conductor works on the
+    /// node.
     pub async fn delete_allocation(&self, id: &str) -> Result<(), Error> {
         let allocation = self.allocation(id).await?;
         // One that is under way may have its node already.
@@ -227,8 +228,8 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Finds the node of an allocation: the one that it has taken, or a free one. Several tasks may look for it, so that
-    /// where none is free another task may have taken it meanwhile.
+    /// Finds the node of an allocation: the one that it has taken, or a free one. Several tasks may look for it, so
+    /// that where none is free another task may have taken it meanwhile.
     async fn find_node(&self, allocation: &Allocation) -> Result<Found, Error> {
         if let Some(node) = self.taken_node(allocation).await? {
             return Ok(Found::Node(node));

@@ -35,14 +35,14 @@ impl Conductor {
         Ok(node.shown(&farrier_conductor::model::AgentSession::default()))
     }
 
-    /// Enrols a node with everything that is known of it. One that is to be ready for instances at once is looked at
-    /// first; one that begins with `enroll` is looked at when it is managed.
+    /// Enrols a node with everything that is known of it. One that is ready for instances at once is validated first;
+    /// one that begins with `enroll` is validated when it is managed.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Task) for an unusable field, [`Unresolved`](Error::Task) for an interface that the node cannot have,
-    /// [`Interface`](Error::Task) when its power interface cannot work with its `driver_info`, [`Error::Store`] when name,
-    /// identity or address are taken.
+    /// [`Invalid`](Error::Task) for an unusable field, [`Unresolved`](Error::Task) for an interface that the node
+    /// cannot have, [`Interface`](Error::Task) when its power interface cannot work with its `driver_info`,
+    /// [`Error::Store`] when name, identity or address are taken.
     pub async fn enrol(&self, mut node: Node) -> Result<Node, Error> {
         node.name.iter().try_for_each(|name| check_name(name))?;
         check_group(&mut node)?;
@@ -72,9 +72,10 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// Those of `change`; [`InvalidState`](Error::Task) while somebody works on the node or it waits, and for fields that may
-    /// not change in its state; [`OtherInstance`](Error::Task), [`Invalid`](Error::Task), [`Unresolved`](Error::Task); [`Error::Store`]
-    /// when somebody else holds the node, or its name or instance are taken.
+    /// Those of `change`; [`InvalidState`](Error::Task) while a conductor works on the node or it waits, and for
+    /// fields that may not change in its state; [`OtherInstance`](Error::Task), [`Invalid`](Error::Task),
+    /// [`Unresolved`](Error::Task); [`Error::Store`] when a conductor holds the node, or its name or instance are
+    /// taken.
     pub async fn update<E: From<Error>>(
         &self,
         id: &str,
@@ -98,8 +99,8 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::InUse`] while it has an instance and [`InvalidState`](Error::Task) while it is worked on, unless it is in
-    /// maintenance; [`Error::Forbidden`]; [`Error::Store`] when somebody works on it.
+    /// [`Error::InUse`] while it has an instance and [`InvalidState`](Error::Task) while it is worked on, unless it is
+    /// in maintenance; [`Error::Forbidden`]; [`Error::Store`] when a conductor works on it.
     pub async fn remove_node(&self, id: &str) -> Result<(), Error> {
         let mut task = HeldTask::acquire(self.services(), id).await?;
         let node = &task.node;

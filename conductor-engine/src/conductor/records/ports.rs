@@ -22,8 +22,8 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// [`Error::NodeNotFound`], [`Invalid`](Error::Task), [`Error::Store`] when somebody works on the node, or name, identity
-    /// or address are taken.
+    /// [`Error::NodeNotFound`], [`Invalid`](Error::Task), [`Error::Store`] when a conductor works on the node, or
+    /// name, identity or address are taken.
     pub async fn create_port(&self, node: &str, port: Port) -> Result<OwnedPort, Error> {
         port.name.iter().try_for_each(|name| check_name(name))?;
         let mut task = HeldTask::acquire(self.0.services(), node).await?;
@@ -74,7 +74,7 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// [`Error::PortNotFound`], [`Error::InUse`], [`Error::Store`] when somebody works on the node.
+    /// [`Error::PortNotFound`], [`Error::InUse`], [`Error::Store`] when a conductor works on the node.
     pub async fn delete_port(&self, id: &str) -> Result<(), Error> {
         let owned = self.port(id).await?;
         let mut task = HeldTask::acquire(self.0.services(), &owned.node.to_string()).await?;

@@ -14,8 +14,8 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Task) with all that is wrong with it, [`Error::Store`] when its name, its identity or what else it is
-    /// known by are taken.
+    /// [`Invalid`](Error::Task) with all that is wrong with it, [`Error::Store`] when its name, its identity or what
+    /// else it is known by are taken.
     pub async fn create_resource(&self, resource: Resource) -> Result<Resource, Error> {
         self.check_resource(&resource).await?;
         self.0.store().create_resource(&resource).await?;
@@ -36,7 +36,7 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// Those of `change`, [`Error::ResourceNotFound`], [`Error::InUse`] when somebody else changes it; as
+    /// Those of `change`, [`Error::ResourceNotFound`], [`Error::InUse`] when another request changes it; as
     /// [`Self::create_resource`].
     pub async fn update_resource<E: From<Error>>(
         &self,

@@ -20,7 +20,7 @@ pub enum BootStage {
     Address,
     /// A boot loader.
     Loader,
-    /// What that is to boot.
+    /// The configuration of the loader.
     Script,
     /// A kernel, or a medium.
     Kernel,
@@ -55,7 +55,7 @@ pub struct BootMark {
     pub stage: BootStage,
     /// Its name, or the address.
     pub what: String,
-    /// The name by which the machine has asked for its address, where that tells something.
+    /// The name by which the machine has asked for its address, where that identifies anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_name: Option<String>,
     /// Bytes that were sent.
@@ -72,7 +72,8 @@ pub struct BootMark {
 pub struct BootTrace(Vec<BootMark>);
 
 impl BootTrace {
-    /// Takes note of how far it is. What it loads again, as after a failure, is told anew, with what comes after it.
+    /// Takes note of how far it is. What it loads again, as after a failure, is recorded again, with what comes after
+    /// it.
     pub fn reach(&mut self, mark: BootMark) {
         let goes_on = |known: &BootMark| {
             known.stage == mark.stage && known.what == mark.what && known.bytes <= mark.bytes
@@ -140,7 +141,7 @@ impl fmt::Display for BootMark {
     }
 }
 
-/// How far somebody is, now.
+/// The stage of a machine, now.
 #[derive(Debug, Clone, Copy)]
 pub struct Reached<'a> {
     /// With which stage.

@@ -109,9 +109,9 @@ const SIGN_IT: &str = "use a boot loader and a kernel that are signed, or switch
 const NOTHING_TO_BOOT: &str = "the machine found nothing to boot";
 const CHECK_BOOT: &str = "check its boot device and boot mode, and that its card may boot from the network";
 
-/// Why a machine is silent, where its console, the name by which it has asked for an address, or the log of its controller
-/// names that. Console and name are of this start; the log may be of an earlier one. The URL is the conductor's as the
-/// machine was told it.
+/// Why a machine is silent, where its console, the name by which it has asked for an address, or the log of its
+/// controller names that. Console and name are of this start; the log may be of an earlier one. The URL is the
+/// conductor's as the machine was told it.
 pub(crate) fn cause(
     log: &[LogEntry],
     console: &[String],
@@ -128,8 +128,8 @@ fn on_console(console: &[String]) -> Option<Cause> {
         match doctor_report::line(text) {
             Some(Line::Failed(cause)) => failure = Some(cause),
             Some(Line::Other) => {}
-            Some(Line::IsWell) if failure.is_none() => return None,
-            Some(Line::IsWell) => break,
+            Some(Line::AllPassed) if failure.is_none() => return None,
+            Some(Line::AllPassed) => break,
             // Other messages stand between its lines.
             None if failure.is_some() => {}
             None => {
@@ -211,8 +211,8 @@ mod tests {
              FAILED    address no address that reaches further than its own link. Mend DHCP\nnot tried tcp     http://c: needs address"
         );
         assert_eq!(of_console(&report).as_deref(), Some(first));
-        assert_eq!(of_console(&format!("{report}\nINFO doctor: nothing is wrong any more")), None);
-        let later = "INFO doctor: nothing is wrong any more\nFAILED    tcp     refused. Start it\n";
+        assert_eq!(of_console(&format!("{report}\nINFO doctor: all checks passed")), None);
+        let later = "INFO doctor: all checks passed\nFAILED    tcp     refused. Start it\n";
         assert_eq!(of_console(&format!("{report}\n{later}")).as_deref(), Some("refused"));
     }
 

@@ -3,6 +3,7 @@
 //! them, on the page of the doctor.
 
 use crate::evidence::diagnosis::Cause;
+use farrier_protocol::doctor::ALL_CHECKS_PASSED;
 
 /// What a record begins with; the name of the check follows, of which there is room for a part.
 const MARK: &str = "farrier";
@@ -128,15 +129,15 @@ pub(super) enum Line {
     Failed(Cause),
     /// Something else about a check.
     Other,
-    /// That nothing is wrong any more.
-    IsWell,
+    /// That no check failed, so earlier failures are over.
+    AllPassed,
 }
 
 /// A line of the console, where it is the doctor's.
 pub(super) fn line(text: &str) -> Option<Line> {
     let said = text.split_once("doctor: ").map_or(text, |(_, said)| said).trim_start();
-    if said.starts_with("nothing is wrong any more") {
-        return Some(Line::IsWell);
+    if said.starts_with(ALL_CHECKS_PASSED) {
+        return Some(Line::AllPassed);
     }
     let mut words = said.split_whitespace();
     match words.next()? {
@@ -213,7 +214,7 @@ mod tests {
         let Some(Line::Failed(cause)) = line("FAILED    tcp     refused") else { panic!() };
         assert_eq!((cause.what.as_str(), cause.next.split(' ').next()), ("refused", Some("correct")));
         for (said, expected) in [
-            ("INFO doctor: nothing is wrong any more", Some(Line::IsWell)),
+            ("INFO doctor: all checks passed", Some(Line::AllPassed)),
             ("INFO doctor: ok        lldp    eth0: switch leaf-07", Some(Line::Other)),
             ("not tried http    http://c: needs tcp", Some(Line::Other)),
             ("FAILED to start something", None),

@@ -17,7 +17,8 @@ const WITH_MACHINE: u32 = 2;
 /// A certificate of erasure that was taken from the agent which ran the step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EraseCertificate {
-    /// The serial number of the disk, or what else tells it from the others of its machine; [`MACHINE`] for the machine.
+    /// The serial number of the disk, or another name that distinguishes it on its machine; [`MACHINE`] for the
+    /// machine.
     pub disk: String,
     /// What it states.
     pub statement: Statement,

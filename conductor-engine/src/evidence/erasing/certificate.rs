@@ -38,7 +38,7 @@ pub enum CertificateError {
     /// It is none.
     #[error("is not one: {0}")]
     Unreadable(String),
-    /// Nobody whose certificate it brings has signed it.
+    /// Its signature is not by the certificate that it brings.
     #[error("has a signature that does not verify")]
     Signature,
     /// It is of another node.

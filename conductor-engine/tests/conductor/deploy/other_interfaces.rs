@@ -165,7 +165,7 @@ async fn f64_a_custom_agent_that_fails_or_does_nothing_deploys_nothing() {
     let steps = json!({"deploy_steps": [step("write_os", json!({}), 80)]});
     assert_eq!(provision(&stage, "active", steps.clone()).await.status(), 202);
     let node = stage.wait_for(ProvisionState::DeployFailed).await;
-    assert_eq!(node.last_error.unwrap(), "deploy step write_os failed: no space left on /dev/vda");
+    assert_eq!(node.last_error.unwrap(), "deploy step write_os failed: no space left on /dev/vda [FAR-0429]");
     assert!(!stage.machine.power_ons().contains(&Some(Boot::Disk)));
 }
 

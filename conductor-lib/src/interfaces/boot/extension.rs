@@ -67,13 +67,13 @@ pub trait BootExtension: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`InterfaceError::Unsupported`] when nobody asks.
+    /// [`InterfaceError::Unsupported`] when no client asks.
     async fn get_boot_file(&self, _node: &Node, _name: &str) -> Result<Option<BootFile>, InterfaceError> {
         InterfaceError::unsupported(Boot, "get_boot_file")
     }
 
-    /// Makes true again what this interface keeps for the machine on servers that are not the conductor's, by a record that
-    /// was read at this time, and tells whether it keeps anything there. Nobody works on the node, or somebody begins to.
+    /// Restores the files that this interface keeps for the machine on servers that are not the conductor's, by a record that
+    /// was read at this time, and returns whether it keeps anything there. No conductor works on the node, or one begins to.
     ///
     /// # Errors
     ///

@@ -192,7 +192,7 @@ pub trait BootInterface: Interface {
     ///
     /// # Errors
     ///
-    /// [`InterfaceError::Unsupported`] when somebody else boots it then.
+    /// [`InterfaceError::Unsupported`] when an operator boots it.
     async fn validate_inspection(&self, _node: &Node) -> Result<(), InterfaceError> {
         InterfaceError::unsupported(Boot, "validate_inspection")
     }

@@ -32,7 +32,7 @@ pub struct Inspected<'a> {
 pub struct Changes {
     /// Hardware properties that get these values.
     pub properties: Map<String, Value>,
-    /// The ports that the node is to have; nothing where they stay as they are.
+    /// The ports of the node after the inspection; nothing where they stay as they are.
     pub ports: Option<Vec<Port>>,
     /// What is kept beside the inventory.
     pub plugin_data: Map<String, Value>,

@@ -8,6 +8,7 @@ pub mod switched_deploy;
 pub mod traits;
 
 use crate::model::agent_session::AgentSession;
+use crate::model::error_code::split_code;
 use crate::model::mac_address::MacAddress;
 use crate::model::node::instance_uuid::InstanceUuid;
 use crate::model::node::interfaces::{InterfaceKind, NodeInterfaces};
@@ -52,7 +53,7 @@ pub struct NewNode {
     pub initial_state: InitialState,
     /// Name of its hardware type.
     pub driver: String,
-    /// Its interfaces, where they are to be others than the hardware type has first.
+    /// Its interfaces, where they differ from the defaults of the hardware type.
     #[serde(flatten)]
     pub interfaces: NodeInterfaces,
     /// How the driver reaches the machine, and what it boots.
@@ -114,7 +115,7 @@ pub struct Node {
     pub driver_info: DriverInfo,
     /// The conductor's own notes.
     pub driver_internal_info: DriverInternalInfo,
-    /// What is or is to be deployed.
+    /// The instance that is deployed, or will be.
     pub instance_info: InstanceInfo,
     /// Identity of the instance, where its user gave one.
     #[serde(default)]
@@ -148,7 +149,7 @@ pub struct Node {
 
     /// Where the node is in its life.
     pub provision_state: ProvisionState,
-    /// Where the operation under way is to end.
+    /// State in which the current operation should end.
     pub target_provision_state: Option<ProvisionState>,
     /// When the state began.
     #[serde(with = "time::serde::rfc3339")]
@@ -208,7 +209,7 @@ pub struct Node {
     /// Why.
     #[serde(default)]
     pub protected_reason: Option<String>,
-    /// Whether the machine is to get no other instance.
+    /// Whether the machine gets no further instance.
     #[serde(default)]
     pub retired: bool,
     /// Why.
@@ -336,10 +337,12 @@ impl Node {
         true
     }
 
-    /// Records why an operation failed, on one line and cut to its limit.
+    /// Records why an operation failed, on one line. Its text is cut to its limit, and keeps its code.
     pub fn set_last_error(&mut self, text: &str) {
         let line = masked_text(text).split_whitespace().collect::<Vec<_>>().join(" ");
-        self.last_error = Some(line.chars().take(LAST_ERROR_LIMIT).collect());
+        let (text, code) = split_code(&line);
+        let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
+        self.last_error = Some(text.chars().take(LAST_ERROR_LIMIT - code.len()).collect::<String>() + &code);
     }
 
     /// A text value of `driver_info`, when it is set and not empty.
@@ -403,8 +406,8 @@ impl Node {
         self.driver_internal_info.end_instance();
     }
 
-    /// The record as it leaves the conductor: with what is known of its agent, and every secret masked wherever it is in
-    /// the record as JSON (lessons S40 and S48).
+    /// The record as it leaves the conductor: with what is known of its agent, and every secret masked wherever it is
+    /// in the record as JSON (lessons S40 and S48).
     pub fn shown(&self, session: &AgentSession) -> Self {
         let mut node = self.clone();
         if let Ok(Value::Object(session)) = serde_json::to_value(session) {
@@ -427,8 +430,8 @@ impl Node {
         Self { ports: self.ports.iter().map(Port::shown).collect(), port_groups: Vec::new(), ..shown }
     }
 
-    /// The record as its agent gets it with a step: as it leaves the conductor, without plans, arguments of steps and what
-    /// finds the machine. The step comes beside it, with its own arguments.
+    /// The record as its agent gets it with a step: as it leaves the conductor, without plans, arguments of steps and
+    /// what finds the machine. The step comes beside it, with its own arguments.
     pub fn shown_to_agent(&self, session: &AgentSession) -> Self {
         let mut node = self.shown(session);
         for kind in StepKind::ALL {
@@ -509,8 +512,9 @@ pub(super) mod tests {
     #[test]
     fn last_error_is_one_line_within_its_limit() {
         let mut node = node();
-        node.set_last_error(&format!("disk /dev/vda:\n  {}", "ü".repeat(5000)));
+        node.set_last_error(&format!("disk /dev/vda:\n  {} [FAR-0204]", "ü".repeat(5000)));
         let text = node.last_error.unwrap();
+        assert!(text.ends_with("ü [FAR-0204]"), "{text}");
         assert!(text.starts_with("disk /dev/vda: ü"));
         assert_eq!(text.chars().count(), LAST_ERROR_LIMIT);
     }

@@ -138,7 +138,7 @@ pub enum Family {
     Rescue,
     /// Getting its instance back.
     Unrescue,
-    /// Being serviced beneath its instance.
+    /// Being serviced under its instance.
     Service,
 }
 
@@ -149,9 +149,9 @@ pub enum Activity {
     Rest,
     /// A conductor works on it.
     Work,
-    /// The ramdisk is to call.
+    /// The ramdisk must call.
     Wait,
-    /// An operator is to let it go on.
+    /// An operator must let it continue.
     Hold,
     /// The operation failed: an operator decides.
     Failed,
@@ -210,7 +210,7 @@ impl ProvisionState {
 
     /// Whether an agent may look its node up (S41). Under fast track the ramdisk may run between operations.
     ///
-    /// An agent that starts while its node is held, or serviced, is answered too, where Ironic tells it that
+    /// An agent that starts while its node is held, or serviced, gets an answer too, where Ironic answers that
     /// there is no such node (a quirk of section 1.5).
     pub fn allows_lookup(self, is_fast_track: bool) -> bool {
         let expects_agent = match self.family() {

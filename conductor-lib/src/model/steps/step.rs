@@ -113,7 +113,7 @@ pub struct PlannedStep {
 }
 
 impl PlannedStep {
-    /// A step of the conductor or its driver, without arguments, which nobody may abort, for which the ramdisk must
+    /// A step of the conductor or its driver, without arguments, which cannot be aborted, for which the ramdisk must
     /// run.
     pub fn new(interface: impl Into<String>, step: impl Into<String>, priority: i64) -> Self {
         Self {

@@ -14,7 +14,7 @@ pub struct StepPlan {
     pub failed: Option<usize>,
     /// What the operator asked for.
     pub requested: Vec<RequestedStep>,
-    /// False when the current step is to run again: the agent was busy, or the conductor stopped.
+    /// False when the current step must run again: the agent was busy, or the conductor stopped.
     pub skip_current: Option<bool>,
     /// Whether the machine reboots because a step wants it, so that the next agent is a fresh one.
     pub reboot: bool,
@@ -34,7 +34,7 @@ impl StepPlan {
         !self.disable_ramdisk && !self.untouched
     }
 
-    /// Whether the current step is to run again.
+    /// Whether the current step must run again.
     pub fn runs_again(&self) -> bool {
         self.skip_current == Some(false)
     }

@@ -36,8 +36,8 @@ impl DriverInfo {
         }
     }
 
-    /// The boot interfaces that a boot of the ramdisk falls back to, in this order, where the node's own cannot prepare it or
-    /// no agent calls: their names, separated by commas.
+    /// The boot interfaces that a boot of the ramdisk falls back to, in this order, where the node's own cannot
+    /// prepare it or no agent calls: their names, separated by commas.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl DriverInfo {
         Ok(names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect())
     }
 
-    /// Whether the machine is reset by its BMC when a deployment ends, in place of a shutdown by the agent.
+    /// Whether the machine is reset by its BMC when a deployment ends, instead of a shutdown by the agent.
     ///
     /// # Errors
     ///

@@ -40,11 +40,11 @@ pub struct DriverInternalInfo {
     /// Whether the machine's firmware may ask for its instance at every start, which boots from the network.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub netboots_instance: bool,
-    /// Whether the machine is made to start its instance when it starts the next time, since its agent runs from a medium
-    /// until then.
+    /// Whether the machine is made to start its instance when it starts the next time, since its agent runs from a
+    /// medium until then.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub instance_waits_for_agent: bool,
-    /// Whether the machine was powered on only for its networks to be changed, and is to be off again.
+    /// Whether the machine was powered on only for its networks to be changed, and will be powered off again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_on_for_network: bool,
     /// Whether the disks are proven to be erased, from the moment that the node is available until its next deployment.
@@ -129,7 +129,7 @@ impl DriverInternalInfo {
         self.others.insert(LAYOUT.to_owned(), layout);
     }
 
-    /// Forgets what was noted of an instance that is deployed anew, but for the layout that is on the disk.
+    /// Forgets what was noted of an instance that is deployed again, but for the layout that is on the disk.
     pub fn renew_instance(&mut self) {
         self.erasure = None;
         let layout = self.others.remove_entry(LAYOUT);

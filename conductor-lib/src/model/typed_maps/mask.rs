@@ -34,11 +34,12 @@ const NOT_SECRET: &[&str] = &["public", "pub", "id", "name", "type", "size", "bi
 /// What stands at the beginning of a private key as text.
 const PRIVATE_KEY: &str = "PRIVATE KEY-----";
 
-/// Where media of virtual drives are served, and digits of their names: a client that knows the name may read the medium.
+/// Where media of virtual drives are served, and digits of their names: a client that knows the name may read the
+/// medium.
 const MEDIA: &str = "/media/";
 const MEDIUM_DIGITS: usize = 32;
 
-/// Puts the mask in the place of every secret of a map, however deep. A flag is none.
+/// Replaces every secret of a map by the mask, at any depth. A flag is no secret.
 pub fn mask(map: &mut Map<String, Value>) {
     for (key, value) in map {
         match value {
@@ -63,7 +64,7 @@ pub fn mask_value(value: &mut Value) {
     }
 }
 
-/// A text with the mask in the place of each secret in it: kernels print their parameters on consoles, and programs the
+/// A text with the mask instead of each secret in it: kernels print their parameters on consoles, and programs the
 /// URLs that they cannot read.
 pub fn masked_text(text: &str) -> Cow<'_, str> {
     if text.contains(PRIVATE_KEY) {

@@ -32,7 +32,7 @@ pub enum PasswordHashAlgorithm {
 
 #[cfg(feature = "drivers")]
 impl PasswordHashAlgorithm {
-    /// The hash of a password, as a password file has it, with a salt that nobody else has.
+    /// The hash of a password, as a password file has it, with a salt of its own.
     ///
     /// # Errors
     ///
@@ -58,12 +58,12 @@ impl PasswordHashAlgorithm {
 }
 
 impl InstanceInfo {
-    /// The hash of the password that the next rescue system is to have; nothing when none is wanted, or it has it.
+    /// The hash of the password for the next rescue system; nothing when none is wanted, or it has it.
     pub fn hashed_rescue_password(&self) -> Option<&str> {
         self.text(HASH).ok().flatten()
     }
 
-    /// Keeps the hash of the password that the next rescue system is to have.
+    /// Keeps the hash of the password for the next rescue system.
     pub fn set_hashed_rescue_password(&mut self, hash: String) {
         self.forget_rescue_password();
         self.insert(HASH.to_owned(), hash.into());

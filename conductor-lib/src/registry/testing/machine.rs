@@ -23,14 +23,14 @@ struct State {
 }
 
 impl FakeMachine {
-    /// The drivers, with a hardware type whose nodes have this machine and these deploy interfaces, the first of them by
-    /// default.
+    /// The drivers, with a hardware type whose nodes have this machine and these deploy interfaces, the first of them
+    /// by default.
     pub fn drivers(&self, drivers: Drivers, deploy: impl IntoIterator<Item = &'static str>) -> Drivers {
         let hardware_type = HardwareType::new(NAME).power([NAME]).boot([NAME]).deploy(deploy);
         drivers.power(NAME, self.clone()).boot(NAME, self.clone()).hardware_type(hardware_type)
     }
 
-    /// What it was told, the first first: `power on`, `power off`, `boot ramdisk …`, `clean up ramdisk`, `boot instance`.
+    /// Its orders, the first one first: `power on`, `power off`, `boot ramdisk …`, `clean up ramdisk`, `boot instance`.
     pub fn told(&self) -> Vec<String> {
         self.state().told.clone()
     }
@@ -40,7 +40,7 @@ impl FakeMachine {
         self.state().is_on
     }
 
-    /// Has it refuse whatever it is told from now on, for this reason.
+    /// Lets it refuse every order from now on, for this reason.
     pub fn fail(&self, reason: impl Into<String>) {
         self.state().fails = Some(reason.into());
     }

@@ -5,7 +5,8 @@ use crate::plan::StepFault;
 use crate::steps::raid::config;
 use serde_json::Value;
 
-/// What makes a step unusable that an operator asks for: it would be told by the agent, after the machine was booted.
+/// What makes a step unusable that an operator asks for: otherwise the agent would report it, after the boot of the
+/// machine.
 pub fn fault(node: &Node, asked: &RequestedStep) -> Option<StepFault> {
     let StepId { interface, step } = &asked.id;
     let reason = match (interface.as_str(), step.as_str()) {

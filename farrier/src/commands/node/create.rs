@@ -39,6 +39,10 @@ pub(crate) struct Create {
     /// Hardware property; the value is JSON or text. Example: root_device='{"serial": "ROOT1"}'.
     #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = key_json)]
     property: Vec<(String, Value)>,
+    /// Create the node in the state `enroll`: `farrier node manage` then verifies its BMC. Without it, the node is
+    /// `available` at once.
+    #[arg(long)]
+    pub(crate) enroll: bool,
     /// Run automated cleaning before the node becomes available [default: the setting of the conductor].
     #[arg(long, value_name = "BOOL")]
     automated_clean: Option<bool>,

@@ -200,8 +200,8 @@ impl NodeCommand {
     pub(crate) async fn run(self, api: &NodeApi, waiting: &Waiting) -> anyhow::Result<()> {
         match self {
             Self::Create(create) => {
-                let ports = create.mac.clone();
-                let node = api.create(create.into_fields()?, &ports).await?;
+                let (ports, is_enrolled) = (create.mac.clone(), create.enroll);
+                let node = api.create(create.into_fields()?, &ports, is_enrolled).await?;
                 println!("{} {}", node.uuid, node.label());
             }
             Self::List { json: true } => println!("{}", serde_json::to_string_pretty(&api.list().await?)?),

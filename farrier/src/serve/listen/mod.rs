@@ -102,6 +102,14 @@ fn public_url(text: &str) -> anyhow::Result<Uri> {
 }
 
 impl ListenerOptions {
+    /// URL of the ramdisk API, if `--listen` is an address that machines can reach.
+    pub(crate) fn reachable_url(&self) -> Option<String> {
+        let (ip, port) = (self.listen.ip(), self.listen.port());
+        let scheme = if self.ramdisk_tls_cert.is_some() { "https" } else { "http" };
+        let is_reachable = !ip.is_unspecified() && !ip.is_loopback() && port != 0;
+        is_reachable.then(|| format!("{scheme}://{}", self.listen))
+    }
+
     /// Opens both listeners, so that nothing else begins when one of them cannot be had. Guests of this host reach its
     /// loopback addresses.
     pub(crate) async fn open(&self, state: &StateDir, has_guests: bool) -> anyhow::Result<Listeners> {

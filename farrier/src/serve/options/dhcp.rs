@@ -86,7 +86,7 @@ impl DhcpOptions {
         };
         let tftp = self.tftp_server.with_context(|| format!("--dhcp-provider {name} needs --tftp-server"))?;
         let http_url = http_url.with_context(|| {
-            format!("--dhcp-provider {name} needs --api-url or --http-url, as machines reach it")
+            format!("--dhcp-provider {name} needs --listen with an address that machines reach, or --api-url")
         })?;
         let http_url = http_url.trim_end_matches('/').to_owned();
         let names = BootFileNames {

@@ -134,10 +134,11 @@ impl NetbootOptions {
         self.dhcp.is_by_neutron()
     }
 
-    /// Reads the templates, renders what is the same for all machines, and opens the port of TFTP.
+    /// Reads the templates, renders what is the same for all machines, and opens the port of TFTP. The URLs are the
+    /// configured one of the ramdisk API, and that of its listener, if machines can reach it.
     pub(crate) async fn open(
         self,
-        api_url: Option<&str>,
+        (api_url, reachable_url): (Option<&str>, Option<&str>),
         networks: Option<&Networks>,
         state_dir: &Path,
     ) -> anyhow::Result<Netboot> {
@@ -178,7 +179,8 @@ impl NetbootOptions {
             kernel_append_params_by_arch: self.kernel_append_params_by_arch.into_iter().collect(),
             netboot_fallback: self.enable_netboot_fallback,
         };
-        let dhcp = self.dhcp.plan(self.http_url.as_deref().or(api_url), networks, state_dir)?;
+        let http_url = self.http_url.as_deref().or(api_url).or(reachable_url);
+        let dhcp = self.dhcp.plan(http_url, networks, state_dir)?;
         let tftp = match self.tftp_listen {
             Some(address) => Some(Tftp::open(address).await?),
             None => None,

@@ -6,7 +6,7 @@ mod parts;
 mod tree;
 
 pub use disk::{DiskFormat, ESP_BYTES, new_uuid};
-pub use tree::Kernel;
+pub use tree::System;
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -28,7 +28,21 @@ pub const DEFAULT_MEBIBYTES: u64 = 2048;
 /// minute for each GiB, and has seven images to deploy.
 pub const TESTED_MEBIBYTES: u64 = 576;
 
-/// Builds the Debian image that demo and tests deploy, and prints its path.
+/// Builds the Debian image that demo and tests deploy, or one for servers, and prints its path.
+#[derive(Debug, Args)]
+pub struct ImageCommand {
+    /// Builds an image for servers, with all drivers and OpenSSH. Its users and its network are those of the config
+    /// drive.
+    #[arg(long)]
+    server: bool,
+    /// Copies the image to FILE, and writes its checksum to SHA256SUMS in the same folder.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    image: ImageArguments,
+}
+
+/// Options of all commands that build an image.
 #[derive(Debug, Args)]
 pub struct ImageArguments {
     /// Size of the image in MiB.
@@ -44,7 +58,7 @@ pub struct ImageArguments {
 pub struct RootArguments {
     folder: PathBuf,
     mebibytes: u64,
-    kernel: Kernel,
+    system: System,
 }
 
 /// What an image holds.
@@ -82,11 +96,30 @@ impl Content {
 }
 
 /// Runs the command.
-pub fn image(arguments: &ImageArguments) -> Result<()> {
-    requirements::ensure(&[Purpose::InstanceImage], !arguments.no_install)?;
-    let image = cached(&Workspace::find()?, arguments.image_size, Kernel::Cloud, Content::USUAL)?;
-    println!("{} ({} bytes, sha256:{})", image.path.display(), image.bytes, image.sha256);
+pub fn image(ImageCommand { server, output, image }: &ImageCommand) -> Result<()> {
+    requirements::ensure(&[Purpose::InstanceImage], !image.no_install)?;
+    let system = if *server { System::Server } else { System::Cloud };
+    let built = cached(&Workspace::find()?, image.image_size, system, Content::USUAL)?;
+    let path = match output {
+        Some(file) => {
+            copy(&built, file)?;
+            file
+        }
+        None => &built.path,
+    };
+    println!("{} ({} bytes, sha256:{})", path.display(), built.bytes, built.sha256);
     Ok(())
+}
+
+/// Copies an image, and writes its checksum beside it as `sha256sum` prints it.
+fn copy(image: &InstanceImage, file: &Path) -> Result<()> {
+    let name = file.file_name().context("--output must be a file")?.to_string_lossy();
+    let folder = file.parent().unwrap_or(Path::new(""));
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    run_quietly(command("cp").args(["--sparse=always", "--reflink=auto"]).arg(&image.path).arg(file))?;
+    let sums = folder.join("SHA256SUMS");
+    fs::write(&sums, format!("{}  {name}\n", image.sha256))
+        .with_context(|| format!("cannot write {}", sums.display()))
 }
 
 /// The image with this content, made unless one of the same recipe is in the cache. `mebibytes` is the size of
@@ -94,15 +127,15 @@ pub fn image(arguments: &ImageArguments) -> Result<()> {
 pub fn cached(
     workspace: &Workspace,
     mebibytes: u64,
-    kernel: Kernel,
+    system: System,
     content: Content,
 ) -> Result<InstanceImage> {
     let mut hasher = DefaultHasher::new();
-    (tree::recipe(), parts::recipe(), disk::recipe(), mebibytes, kernel).hash(&mut hasher);
+    (tree::recipe(system), parts::recipe(), disk::recipe(), mebibytes).hash(&mut hasher);
     let folder = workspace.cache().join(format!("debian-{:016x}", hasher.finish()));
     let partition = folder.join(parts::ROOT);
     if !digest_file(&partition).exists() {
-        build(&folder, mebibytes, kernel)?;
+        build(&folder, mebibytes, system)?;
         write_digest(&partition)?;
     }
     let path = folder.join(content.file_name());
@@ -129,22 +162,22 @@ fn write_digest(image: &Path) -> Result<()> {
     Ok(fs::write(digest_file(image), digest)?)
 }
 
-fn build(folder: &Path, mebibytes: u64, kernel: Kernel) -> Result<()> {
+fn build(folder: &Path, mebibytes: u64, system: System) -> Result<()> {
     fs::create_dir_all(folder)?;
     println!("Building Debian images in {} (takes a few minutes, once)", folder.display());
     let this = std::env::current_exe()?;
-    run(as_root(this).arg("image-as-root").arg(folder).arg(mebibytes.to_string()).arg(kernel.name()))
+    run(as_root(this).arg("image-as-root").arg(folder).arg(mebibytes.to_string()).arg(system.name()))
 }
 
 /// Builds the parts in a folder. It needs root, since the files in the image belong to root.
-pub fn image_as_root(RootArguments { folder, mebibytes, kernel }: &RootArguments) -> Result<()> {
+pub fn image_as_root(RootArguments { folder, mebibytes, system }: &RootArguments) -> Result<()> {
     if !is_root() {
         bail!("only root can build the Debian image; run cargo xtask image");
     }
     let (root, log) = (folder.join("tree"), folder.join("build.log"));
     let root_uuid = new_uuid()?;
     let tree = DebianTree::bootstrap(&root, &log)?;
-    tree::build(&tree, &root_uuid, *kernel)?;
+    tree::build(&tree, &root_uuid, *system)?;
     parts::make(&tree, &root_uuid, disk::root_size(*mebibytes), folder)?;
     Ok(fs::remove_dir_all(&root)?)
 }

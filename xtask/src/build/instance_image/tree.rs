@@ -7,13 +7,15 @@ use clap::ValueEnum;
 
 use crate::build::debian_tree::{self, DebianTree};
 
-/// Debian's kernel in an image.
+/// A Debian system in an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
-pub enum Kernel {
-    /// A small one, with drivers for what virtual machines are given.
+pub enum System {
+    /// For emulated machines: a small kernel with drivers for virtual devices, and few services.
     Cloud,
-    /// The one of real machines, with drivers for SATA as well.
+    /// The same with the kernel of servers, which has drivers for SATA.
     Common,
+    /// For servers: the kernel with all of its drivers, OpenSSH, and the network and users of the config drive.
+    Server,
 }
 
 const PACKAGES: &[&str] = &[
@@ -64,7 +66,7 @@ const INITRD_SCRIPTS: &[(&str, &str)] = &[(
      exit 0\n",
 )];
 
-/// Files written last.
+/// Files of an emulated machine that are written last.
 const AFTER_PACKAGES: &[(&str, &str)] = &[
     // The host name is read from the config drive before the network is up; that is all the demo asks for. Of one
     // source alone cloud-init would not look whether it is there, and run without it too.
@@ -72,7 +74,6 @@ const AFTER_PACKAGES: &[(&str, &str)] = &[
         "etc/cloud/cloud.cfg.d/90-farrier.cfg",
         "datasource_list: [ConfigDrive, NoCloud]\nnetwork: {config: disabled}\n",
     ),
-    ("etc/cloud/ds-identify.cfg", "policy: search,found=first,maybe=none,notfound=disabled\n"),
     // What a boot loader that is installed from the system itself starts: partition images have none. An emulated
     // processor translates a program anew for each address at which it finds it.
     (
@@ -85,8 +86,30 @@ const AFTER_PACKAGES: &[(&str, &str)] = &[
          initrd /initrd.img\n\
          boot\n",
     ),
+];
+
+/// Files of every system that are written last.
+const AFTER_ALL_PACKAGES: &[(&str, &str)] = &[
+    ("etc/cloud/ds-identify.cfg", "policy: search,found=first,maybe=none,notfound=disabled\n"),
     ("etc/fstab", "UUID=@ROOT@ / ext4 errors=remount-ro 0 1\n"),
     ("etc/machine-id", ""),
+];
+
+/// What a server has beside that.
+const SERVER_PACKAGES: &[&str] = &["iproute2", "openssh-server", "sudo"];
+
+/// Files of a server that are written before packages are installed.
+const BEFORE_SERVER_PACKAGES: &[(&str, &str)] = &[("etc/initramfs-tools/conf.d/farrier", "COMPRESS=lz4\n")];
+
+/// Files of a server that are written last.
+const AFTER_SERVER_PACKAGES: &[(&str, &str)] = &[
+    ("etc/cloud/cloud.cfg.d/90-farrier.cfg", "datasource_list: [ConfigDrive, NoCloud]\n"),
+    (
+        "boot/grub/grub.cfg",
+        "linux /vmlinuz root=UUID=@ROOT@ ro console=tty0 console=ttyS0\n\
+         initrd /initrd.img\n\
+         boot\n",
+    ),
 ];
 
 /// Services that a first boot on an emulated processor can do without.
@@ -125,41 +148,66 @@ const MASKED: &[&str] = &[
     "systemd-update-utmp-runlevel.service",
 ];
 
-impl Kernel {
+impl System {
     /// Its name on a command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cloud => "cloud",
             Self::Common => "common",
+            Self::Server => "server",
         }
     }
 
-    fn package(self) -> &'static str {
+    fn kernel_package(self) -> &'static str {
         match self {
             Self::Cloud => "linux-image-cloud-amd64",
-            Self::Common => "linux-image-amd64",
+            Self::Common | Self::Server => "linux-image-amd64",
         }
     }
 }
 
 /// All that decides what is built.
-pub fn recipe() -> impl Hash {
-    (debian_tree::recipe(), PACKAGES, BEFORE_PACKAGES, INITRD_SCRIPTS, AFTER_PACKAGES, MASKED)
+pub fn recipe(system: System) -> impl Hash {
+    let (emulated, server) = match system {
+        System::Cloud | System::Common => {
+            (Some((BEFORE_PACKAGES, INITRD_SCRIPTS, AFTER_PACKAGES, MASKED)), None)
+        }
+        System::Server => (None, Some((SERVER_PACKAGES, BEFORE_SERVER_PACKAGES, AFTER_SERVER_PACKAGES))),
+    };
+    (system, debian_tree::recipe(), PACKAGES, AFTER_ALL_PACKAGES, emulated, server)
 }
 
 /// Makes the system of `tree`, with `@ROOT@` in files replaced by the root file system's UUID.
-pub fn build(tree: &DebianTree<'_>, root_uuid: &str, kernel: Kernel) -> Result<()> {
+pub fn build(tree: &DebianTree<'_>, root_uuid: &str, system: System) -> Result<()> {
+    println!("  kernel, boot loaders and cloud-init");
+    match system {
+        System::Cloud | System::Common => build_emulated(tree, system)?,
+        System::Server => build_server(tree)?,
+    }
+    let last = if system == System::Server { AFTER_SERVER_PACKAGES } else { AFTER_PACKAGES };
+    for (path, content) in AFTER_ALL_PACKAGES.iter().chain(last) {
+        tree.write(path, &content.replace("@ROOT@", root_uuid))?;
+    }
+    tree.clean()
+}
+
+/// A system that an emulated processor starts quickly.
+fn build_emulated(tree: &DebianTree<'_>, system: System) -> Result<()> {
     for (path, content) in BEFORE_PACKAGES {
         tree.write(path, content)?;
     }
     for (path, script) in INITRD_SCRIPTS {
         tree.write_program(path, script)?;
     }
-    println!("  kernel, boot loaders and cloud-init");
-    tree.install(&[PACKAGES, &[kernel.package()]].concat())?;
-    tree.run("systemctl", &[&["mask"], MASKED].concat())?;
-    for (path, content) in AFTER_PACKAGES {
-        tree.write(path, &content.replace("@ROOT@", root_uuid))?;
+    tree.install(&[PACKAGES, &[system.kernel_package()]].concat())?;
+    tree.run("systemctl", &[&["mask"], MASKED].concat())
+}
+
+/// A system that configures its network and its users by the config drive.
+fn build_server(tree: &DebianTree<'_>) -> Result<()> {
+    for (path, content) in BEFORE_SERVER_PACKAGES {
+        tree.write(path, content)?;
     }
-    tree.clean()
+    tree.install(&[PACKAGES, SERVER_PACKAGES, &[System::Server.kernel_package()]].concat())?;
+    tree.run("systemctl", &["enable", "systemd-networkd.service"])
 }

@@ -1,10 +1,14 @@
-//! Words and sentences of the README, the book and the help texts, held to the rules for prose.
+//! Words and sentences of the README, the book and the help texts, held to the rules for prose. The documentation of
+//! libraries is held to the list of words.
 //!
 //! A sentence ends at a full stop, question mark or exclamation mark before a new sentence. Code counts as one word. A
 //! sentence that begins with a noun clause is one whose first word is in [`lists::CLAUSES`] and that asks nothing.
 
+mod doc_comments;
 mod help;
 mod lists;
+#[cfg(test)]
+mod old_lines;
 mod pages;
 mod sentences;
 
@@ -29,6 +33,10 @@ const MOST_LONG: f64 = 2.0;
 /// Crates whose help texts are held to the rules.
 const PROGRAMS: [&str; 3] = ["agent", "farrier", "image-build"];
 
+/// Libraries whose documentation is held to the list of words.
+const LIBRARIES: [&str; 6] =
+    ["conductor-engine", "conductor-lib", "drivers", "media", "node-api", "protocol"];
+
 /// A piece of text that is read as a whole: a paragraph, an item, a cell, a help text.
 #[derive(Debug, PartialEq)]
 struct Passage {
@@ -44,6 +52,8 @@ enum Form {
     Label,
     Page,
     Help,
+    /// Documentation of a public item.
+    Doc,
 }
 
 /// The sentences of a kind of text.
@@ -61,9 +71,11 @@ pub fn refuse(root: &Path, prints: bool) -> Result<()> {
     let passages = read(root)?;
     let mut faults = Vec::new();
     let mut long = Vec::new();
-    for (form, name) in [(Form::Page, "pages"), (Form::Help, "help texts")] {
+    for (form, name) in
+        [(Form::Page, "pages"), (Form::Help, "help texts"), (Form::Doc, "documentation of libraries")]
+    {
         let figures = judge(&passages, form, &mut faults, &mut long);
-        if prints {
+        if prints && form != Form::Doc {
             println!("{}", figures.line(name));
         }
         if form == Form::Page && figures.percent_long() > MOST_LONG {
@@ -100,6 +112,9 @@ fn judge(passages: &[Passage], form: Form, faults: &mut Vec<String>, long: &mut 
             if words >= LEAST_WORDS {
                 figures.sentences += 1;
                 figures.words += words;
+            }
+            if form == Form::Doc {
+                continue;
             }
             if begins_with_clause(&sentence) {
                 figures.clauses += 1;
@@ -151,6 +166,13 @@ fn read(root: &Path) -> Result<Vec<Passage>> {
     for file in sources {
         passages.extend(help::of_source(&file, &text(root, &file)?)?);
     }
+    let mut libraries = BTreeSet::new();
+    for library in LIBRARIES {
+        list(root, &format!("{library}/src"), "rs", &mut libraries)?;
+    }
+    for file in libraries {
+        passages.extend(doc_comments::of_source(&file, &text(root, &file)?)?);
+    }
     Ok(passages)
 }
 
@@ -180,11 +202,17 @@ fn returned(root: &Path) -> Result<Vec<String>> {
     }
     let mut found = Vec::new();
     for file in files {
-        let text = joined(&text(root, &file)?);
-        let back = REWRITTEN.iter().filter(|line| text.contains(**line));
-        found.extend(back.map(|line| format!("{file}: the line \"{line}\" is back")));
+        found.extend(
+            returned_in(&text(root, &file)?).map(|line| format!("{file}: the line \"{line}\" is back")),
+        );
     }
     Ok(found)
+}
+
+/// Rewritten lines that are back in a text.
+fn returned_in(text: &str) -> impl Iterator<Item = &'static str> {
+    let text = joined(text);
+    REWRITTEN.iter().copied().filter(move |line| text.contains(line))
 }
 
 /// A text in one line, without the marks of comments and of strings that go over several lines.

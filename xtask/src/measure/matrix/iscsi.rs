@@ -12,7 +12,7 @@ use farrier_tests::cells::iscsi::Cell;
 use farrier_tests::conductor::office::Equipment;
 
 use crate::build::dist;
-use crate::build::instance_image::{self, Content, Kernel, TESTED_MEBIBYTES};
+use crate::build::instance_image::{self, Content, System, TESTED_MEBIBYTES};
 use crate::host::requirements::{self, Purpose};
 use crate::host::workspace::Workspace;
 
@@ -78,7 +78,7 @@ fn image_for(cell: Cell, workspace: &Workspace) -> Result<DebianImage> {
         Image::Partition => Content::Partition,
         Image::WholeDisk => Content::USUAL,
     };
-    let image = instance_image::cached(workspace, TESTED_MEBIBYTES, Kernel::Cloud, content)?;
+    let image = instance_image::cached(workspace, TESTED_MEBIBYTES, System::Cloud, content)?;
     Ok(DebianImage { path: image.path, sha256: image.sha256 })
 }
 

@@ -1,5 +1,9 @@
 //! What can go wrong with a task, and with what a conductor is composed of.
 
+mod codes;
+
+pub use codes::{CONNECTION_ERRORS, TASK_ERRORS};
+
 use crate::agent::AgentError;
 use crate::hardware_type::{ImpossibleHardware, Unresolved};
 use crate::heartbeat::Refusal;
@@ -56,8 +60,8 @@ pub enum Error {
     /// The agent could not be reached or refused.
     #[error(transparent)]
     Agent(#[from] AgentError),
-    /// What the conductor lends the task failed: its records, or the lease of the node. No step fails because of that: the
-    /// node stays as it is recorded.
+    /// What the conductor lends the task failed: its records, or the lease of the node. No step fails because of that:
+    /// the node stays as it is recorded.
     #[error(transparent)]
     Host(Box<dyn std::error::Error + Send + Sync>),
 }

@@ -1,5 +1,10 @@
 //! What can go wrong with a request to the conductor.
 
+pub(crate) mod codes;
+
+pub(crate) use codes::Reason;
+pub use codes::{ENDED_OPERATIONS, RECORD_ERRORS, STORE_ERRORS};
+
 use crate::evidence::log_files::KeptLogError;
 use crate::records::{Forbidden, ResourceKind};
 use crate::store::StoreError;
@@ -31,8 +36,8 @@ pub enum Error {
         /// The name or identity.
         id: String,
     },
-    /// A lookup matches no node that waits for its agent. Why is not told, so that nobody learns
-    /// which addresses exist (contract 13.19).
+    /// A lookup matches no node that waits for its agent. The reason is not disclosed, so that no
+    /// client learns which addresses exist (contract 13.19).
     #[error("no node that waits for its agent matches; enrol the machine and start an operation first")]
     LookupFailed,
     /// A flag of the node forbids it.

@@ -1,5 +1,7 @@
 //! `farrier deploy`.
 
+mod checksum;
+
 use crate::client::{AllocationRecord, NodeApi, Wanted};
 use crate::commands::steps::Steps;
 use crate::view::progress::Report;
@@ -40,8 +42,8 @@ pub(crate) struct DeployOptions {
     /// URL of the image, as the machine reaches it: a whole-disk image, or with --root-gb a partition image.
     #[arg(long, value_name = "URL")]
     image: String,
-    /// Checksum of the image: sha256:HEX, sha512:HEX, or plain hex of 64 or 128 digits.
-    #[arg(long, value_name = "ALGO:HEX")]
+    /// Checksum of the image: sha256:HEX, sha512:HEX, plain hex of 64 or 128 digits, or a file such as SHA256SUMS.
+    #[arg(long, value_name = "ALGO:HEX|FILE")]
     checksum: String,
     /// Format of the image: raw (exact bytes), qcow2, or unknown (the agent decompresses gzip, zstd, xz and bzip2).
     #[arg(long, default_value = "raw")]
@@ -138,7 +140,7 @@ impl DeployOptions {
 
     /// The deployment.
     fn deployment(&self) -> anyhow::Result<Deployment> {
-        let mut info = self.instance_info();
+        let mut info = self.instance_info(checksum::given(&self.checksum, &self.image)?);
         if let Some(path) = &self.config_drive {
             info.insert("configdrive".into(), config_drive::pack(path)?.into());
         }
@@ -146,10 +148,10 @@ impl DeployOptions {
         Ok(Deployment { instance_info: info.into(), deploy_steps })
     }
 
-    fn instance_info(&self) -> Map<String, Value> {
+    fn instance_info(&self, checksum: String) -> Map<String, Value> {
         let mut info = Map::new();
         info.insert("image_source".into(), self.image.as_str().into());
-        info.insert("image_checksum".into(), self.checksum.as_str().into());
+        info.insert("image_checksum".into(), checksum.into());
         info.insert("image_disk_format".into(), self.format.as_str().into());
         let kind = if self.root_gb.is_some() { "partition" } else { "whole-disk" };
         info.insert("image_type".into(), kind.into());
