@@ -114,7 +114,7 @@ pub struct Settings {
     /// How often the BMC of a waiting node is read. One whose agent cannot be reached, or that was read to be off, is read
     /// each [`check_interval`](Self::check_interval).
     pub power_check_interval: Duration,
-    /// How often a running step is asked for its progress while somebody watches it.
+    /// How often a running step is asked for its progress while a user watches it.
     pub progress_interval: Duration,
     /// How long a driver may take to power a machine on, or off.
     pub power_state_change_timeout: Duration,

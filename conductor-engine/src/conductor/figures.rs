@@ -17,8 +17,8 @@ pub struct Figures {
 }
 
 impl Conductor {
-    /// What the engine does now, and has done since it started. How long writers wait is told by
-    /// [`NodeStore::waited`](crate::store::NodeStore::waited).
+    /// What the engine does now, and has done since it started. [`NodeStore::waited`](crate::store::NodeStore::waited)
+    /// has the waits of writers.
     pub fn figures(&self) -> Figures {
         let (leases, renewed_leases, lost_leases) = self.services().own_leases.counts();
         Figures { workers: self.workers().figures(), leases, renewed_leases, lost_leases }

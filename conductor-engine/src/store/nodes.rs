@@ -83,7 +83,7 @@ pub trait NodeStore: Send + Sync {
     /// [`StoreError::Failed`].
     async fn identities(&self, selection: &Selection) -> Result<Vec<Uuid>, StoreError>;
 
-    /// What tells whether the record of a node is as it was when it was read: it costs a small part of the record.
+    /// The revision of the record of a node, which costs a small part of the record.
     ///
     /// # Errors
     ///
@@ -146,7 +146,7 @@ pub trait NodeStore: Send + Sync {
     /// [`StoreError::Overtaken`], [`StoreError::Gone`].
     async fn renew(&self, lease: &Lease, expires_at: OffsetDateTime) -> Result<(), StoreError>;
 
-    /// Makes leases last until `expires_at`, by one statement, and tells the nodes of those that there still are.
+    /// Makes leases last until `expires_at`, by one statement, and returns the nodes of those that there still are.
     ///
     /// # Errors
     ///

@@ -23,7 +23,7 @@ pub struct Record {
     pub lease_expires_at: Option<OffsetDateTime>,
 }
 
-/// What tells whether a record is as it was: each part grows when something is written.
+/// The revision of a record: each part grows when something is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revision {
     /// Writes of the node.
@@ -34,7 +34,7 @@ pub struct Revision {
     pub epoch: i64,
     /// The conductor that has the lease.
     pub reservation: Option<String>,
-    /// When the lease expires that somebody holds.
+    /// When the lease of a conductor expires.
     pub lease_expires_at: Option<OffsetDateTime>,
 }
 

@@ -34,8 +34,8 @@ pub trait BootExtension: Send + Sync {
         false
     }
 
-    /// Whether the conductor serves the medium from which machines start, so that the trace of a boot tells whether anybody
-    /// read that medium.
+    /// Whether the conductor serves the medium from which machines start, so that the trace of a boot shows whether
+    /// that medium was read.
     fn serves_medium(&self) -> bool {
         false
     }
