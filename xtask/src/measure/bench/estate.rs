@@ -142,7 +142,7 @@ fn node(number: u64, resting: u64) -> Result<Node> {
     node.uuid = identity(number).parse()?;
     node.power_state = Some(PowerState::On);
     node.provision_state = match number.checked_sub(resting) {
-        None if number % 2 == 0 => ProvisionState::Active,
+        None if number.is_multiple_of(2) => ProvisionState::Active,
         None => ProvisionState::Available,
         Some(number) => IN_WORK[number as usize % IN_WORK.len()],
     };
