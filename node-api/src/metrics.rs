@@ -76,16 +76,16 @@ fn of_engine(conductor: &Conductor, registry: &mut Registry) {
     let Figures { workers, leases, renewed_leases, lost_leases } = conductor.figures();
     let gauge = |value: usize| ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
     let seconds = |time: std::time::Duration| ConstGauge::new(time.as_secs_f64());
-    registry.register("workers", "Nodes that are not at rest, each with a worker", gauge(workers.workers));
-    let help = "Looks of workers at their nodes";
+    registry.register("workers", "Workers: one for each node that is not at rest", gauge(workers.workers));
+    let help = "Passes of workers over their nodes";
     registry.register("worker_passes", help, ConstCounter::new(workers.passes));
-    let help = "Time that these took";
+    let help = "Time of these passes";
     registry.register("worker_pass_seconds", help, ConstCounter::new(workers.pass_time.as_secs_f64()));
-    let help = "For how long the heartbeat or order waits that is served last";
+    let help = "Age of the oldest heartbeat or order that no worker has served";
     registry.register("worker_longest_wait_seconds", help, seconds(workers.longest_wait));
     registry.register("leases", "Leases of nodes that this conductor has", gauge(leases));
     registry.register("lease_renewals", "Renewals of leases", ConstCounter::new(renewed_leases));
-    let help = "Leases that this conductor lost to another one";
+    let help = "Leases that this conductor lost to another conductor";
     registry.register("leases_lost", help, ConstCounter::new(lost_leases));
     let (turns, waits) = (Counters::<u64, AtomicU64>::default(), Counters::<f64, AtomicU64>::default());
     for kind in WriteKind::ALL {
@@ -94,7 +94,7 @@ fn of_engine(conductor: &Conductor, registry: &mut Registry) {
         waits.get_or_create(&[("kind", kind.as_str())]).inc_by(waited.total.as_secs_f64());
     }
     registry.register("store_writes", "Writes of this conductor to its store", turns);
-    registry.register("store_wait_seconds", "Time that these waited for their turn", waits);
+    registry.register("store_wait_seconds", "Time that these writes waited for their turn", waits);
 }
 
 /// Every state, so that a figure does not vanish when it is 0.

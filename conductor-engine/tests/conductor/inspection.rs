@@ -5,7 +5,8 @@ mod discovery;
 use crate::stand_ins::agent::script::SECOND_CARD;
 use crate::stand_ins::agent::{Script, report};
 use crate::stand_ins::machine::Boot;
-use crate::stand_ins::stage::{MAC, Stage, fault, new_node};
+use crate::stand_ins::stage::{MAC, PATIENCE, Stage, fault, new_node};
+use farrier_conductor::Settings;
 use farrier_conductor::inventory::{AddPorts, InspectionSettings, KeepPorts, hooks};
 use farrier_conductor::model::{Node, PowerState, ProvisionState};
 use farrier_engine::evidence::boot_trace::{BootMark, BootStage, BootTrace};
@@ -288,7 +289,12 @@ async fn a_machine_of_which_no_card_is_known_is_found_by_its_bmc() {
 
 #[tokio::test]
 async fn s49_unusable_reports_get_a_clear_refusal_and_end_no_wait() {
-    let stage = waiting().await;
+    // What is long takes long on a busy host.
+    let patient = |settings: &mut Settings| settings.inspect_wait_timeout = PATIENCE * 5;
+    let stage = Stage::with(Script { silent: true, ..Script::default() }, patient).await;
+    stage.manageable().await;
+    stage.conductor.order("n1", Order::Inspect).await.unwrap();
+    stage.wait_for(ProvisionState::InspectWait).await;
     let deep = (0..30).fold(json!(1), |inner, _| json!([inner]));
     for (body, part) in [
         (json!([]), "JSON object"),

@@ -126,7 +126,7 @@ fn course(
         let figures = load(port, 1, duration, request)?;
         let spent = (processor_time()? - before).as_secs_f64() * 1000.0;
         let requests = figures.per_second * duration.as_secs_f64();
-        Ok((name, figures, spent / requests.max(1.0)))
+        anyhow::Ok((name, figures, spent / requests.max(1.0)))
     };
     Ok(vec![
         measured("show a node", &|number| get(format!("/v1/nodes/{}", node(number))))?,
