@@ -54,12 +54,13 @@ pub fn done_twice(entries: &[Entry]) -> Vec<Twice> {
 }
 
 /// Where two acted by turns on the same machine within one operation. Somebody that goes on after another has ended does
-/// not overlap with it.
+/// not overlap with it. Logins and commands that change nothing are no acts: a conductor that stood still between the
+/// confirmation of its lease and a request sends that request when it goes on.
 pub fn overlaps(entries: &[Entry]) -> Vec<Overlap> {
     let mut found = Vec::new();
     for (_, entries) in operations(entries) {
         for side in [Side::Bmc, Side::Agent] {
-            let acts = entries.iter().filter(|entry| entry.side == side && !is_login(entry));
+            let acts = entries.iter().filter(|entry| entry.side == side && !is_reading(entry));
             let acts: Vec<_> = acts.filter_map(|entry| Some((entry.by.as_ref()?.actor(), entry))).collect();
             for (place, (actor, after)) in acts.iter().enumerate() {
                 let Some(between) = place.checked_sub(1).map(|before| &acts[before]) else { continue };
@@ -74,9 +75,13 @@ pub fn overlaps(entries: &[Entry]) -> Vec<Overlap> {
     found
 }
 
-/// Whether a client of a BMC only proved who it is: conductors that read the power of a machine do so too.
-fn is_login(entry: &Entry) -> bool {
-    entry.side == Side::Bmc && entry.act.contains(SESSIONS)
+/// Whether something changed nothing of the machine: a client of a BMC proved who it is, or an agent was asked for what it
+/// knows.
+fn is_reading(entry: &Entry) -> bool {
+    match entry.side {
+        Side::Bmc => entry.act.contains(SESSIONS),
+        _ => entry.act.contains(".get_") || entry.act.contains(".collect_"),
+    }
 }
 
 fn is_step(entry: &Entry) -> bool {
@@ -139,6 +144,11 @@ mod tests {
         assert_eq!((found.len(), found[0].between.by.as_ref().unwrap().user.as_deref()), (1, Some("b")));
         let login = entry(Side::Bmc, "POST /redfish/v1/SessionService/Sessions", Some("b"));
         assert_eq!(overlaps(&[act("a"), login, act("a")]), Vec::<Overlap>::new());
+        let told = |user: &str, act: &str| entry(Side::Agent, act, Some(user));
+        let write = |user: &str| told(user, "deploy.execute_deploy_step deploy.write_image");
+        let reads = told("b", "standby.get_partition_uuids");
+        assert_eq!(overlaps(&[write("a"), reads, write("a")]), Vec::<Overlap>::new());
+        assert_eq!(overlaps(&[write("a"), write("b"), write("a")]).len(), 1);
         let begin = entry(Side::Driver, "begin deploy", None);
         assert_eq!(overlaps(&[act("a"), act("b"), begin, act("a")]), Vec::<Overlap>::new());
     }
