@@ -84,7 +84,7 @@ impl FirstPass {
             "seed = {seed}\nmachines = {machines}\nshorten = 100\n\n[network]\nfirst-address = \"10.64.0.1\"\n\n\
              [vendors]\ngeneric = 2\ndell = 1\nhpe = 1\nlenovo = 1\nsupermicro = 1\n\n[agents]\ncertificates = \
              \"shared-key\"\n\n[phases]\nerase-devices = \"3m\"\n\n[lives]\ncount = {lives}\nat-once = {at_once}\npatience = \
-             \"5m\"\n"
+             \"5m\"\nlease = \"10s\"\n"
         );
         for (class, recoverable, lasts) in CLASSES {
             text += &format!(
