@@ -9,7 +9,8 @@ use farrier_conductor::model::Node;
 pub(crate) enum BootProgress {
     /// It loaded this.
     Loads(String),
-    /// Nobody has read its virtual medium. It is evidence, and no proof: a BMC may not reach the conductor.
+    /// No read of its virtual medium is on record. It is evidence, and no proof: a BMC may not reach the conductor, and a
+    /// conductor that is killed within a second of the read has not recorded it.
     MediumUnread,
 }
 
@@ -31,8 +32,8 @@ impl BootProgress {
         match self {
             Self::Loads(told) => told,
             Self::MediumUnread => {
-                "its virtual medium was never read: the machine started something else, or its BMC does not reach the \
-                 conductor"
+                "no read of its virtual medium is recorded: the machine started something else, or its BMC does not \
+                 reach the conductor"
             }
         }
     }

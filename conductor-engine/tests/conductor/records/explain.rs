@@ -88,7 +88,7 @@ async fn f36_how_much_of_a_medium_was_read_is_evidence() {
     let stage = Stage::new(Script { silent: true, serves_medium: true, ..Script::default() }).await;
     stage.deploy().await;
     let node = stage.wait_for(ProvisionState::DeployWait).await;
-    assert!(said(&explain(&stage).await, "boot").contains("virtual medium was never read"));
+    assert!(said(&explain(&stage).await, "boot").contains("no read of its virtual medium is recorded"));
     stage.conductor.ramdisks().medium_read(node.uuid, 9000, 20_000);
     let told = explain(&stage).await;
     assert!(said(&told, "boot").starts_with("9 KiB of its virtual medium read, silent for"), "{told:#?}");

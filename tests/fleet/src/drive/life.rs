@@ -119,7 +119,7 @@ impl LifeDriver {
             failure.is_explained = struck.into_iter().any(|fault| named::names(&failure.said, fault));
         }
         let entries = self.fleet.journal().take(number);
-        (ended.twice, ended.overlaps) = (done_twice(&entries), overlaps(&entries));
+        (ended.twice, ended.overlaps) = (done_twice(&entries), overlaps(&entries, file.lives.lease.0));
         ended.length = start.elapsed();
         ended
     }

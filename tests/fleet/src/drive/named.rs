@@ -22,7 +22,11 @@ const NAMES: &[(Class, Kind, &[&str])] = &[
         Kind::Usual,
         &["went off", "is off", "was powered off", "lost its power", "power failed"],
     ),
-    (Class::BootsOther, Kind::Usual, &["never read", "has not read", "something else", "not boot from"]),
+    (
+        Class::BootsOther,
+        Kind::Usual,
+        &["no read of its virtual medium", "never read", "has not read", "something else", "not boot from"],
+    ),
     (Class::Conductor, Kind::Killed, &["conductor ended", "conductor stopped", "conductor restart"]),
     (Class::Conductor, Kind::Paused, &["lease"]),
     (Class::Conductor, Kind::CutOff, &["cannot be reached", "unreachable", "does not answer"]),

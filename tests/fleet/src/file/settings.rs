@@ -154,6 +154,8 @@ pub struct Lives {
     /// How long an operation may take before its life counts as failed. It is not shortened: conductors have clocks of
     /// their own.
     pub patience: Span,
+    /// How long the lease of a conductor lasts: who comes back after it may have taken a machine over again.
+    pub lease: Span,
     /// What is done in a life, in this order.
     pub operations: Vec<Operation>,
     /// Whether lives that are lived at a time wait for each other before each operation.
@@ -166,6 +168,7 @@ impl Default for Lives {
             count: 0,
             at_once: 16,
             patience: Span(Duration::from_secs(1800)),
+            lease: Span(Duration::from_secs(60)),
             operations: Operation::ALL.to_vec(),
             together: false,
         }

@@ -3,6 +3,7 @@
 use super::entry::{Entry, Side};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A step that a machine's agent was told to run more than once in one operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,17 +55,20 @@ pub fn done_twice(entries: &[Entry]) -> Vec<Twice> {
 }
 
 /// Where two acted by turns on the same machine within one operation. Somebody that goes on after another has ended does
-/// not overlap with it.
-pub fn overlaps(entries: &[Entry]) -> Vec<Overlap> {
+/// not overlap with it. Logins and commands that change nothing are no acts: a conductor that stood still between the
+/// confirmation of its lease and a request sends that request when it goes on. Somebody that comes back after a whole lease
+/// may have taken the machine over again.
+pub fn overlaps(entries: &[Entry], lease: Duration) -> Vec<Overlap> {
     let mut found = Vec::new();
     for (_, entries) in operations(entries) {
         for side in [Side::Bmc, Side::Agent] {
-            let acts = entries.iter().filter(|entry| entry.side == side && !is_login(entry));
+            let acts = entries.iter().filter(|entry| entry.side == side && !is_reading(entry));
             let acts: Vec<_> = acts.filter_map(|entry| Some((entry.by.as_ref()?.actor(), entry))).collect();
             for (place, (actor, after)) in acts.iter().enumerate() {
                 let Some(between) = place.checked_sub(1).map(|before| &acts[before]) else { continue };
                 let before = acts[..place].iter().rev().skip(1).find(|(one, _)| one == actor);
-                if let (true, Some((_, before))) = (between.0 != *actor, before) {
+                let is_soon = after.at - between.1.at < lease.as_secs_f64();
+                if let (true, true, Some((_, before))) = (is_soon, between.0 != *actor, before) {
                     let [before, between, after] = [before, between.1, after].map(|entry| (*entry).clone());
                     found.push(Overlap { before, between, after });
                 }
@@ -74,9 +78,13 @@ pub fn overlaps(entries: &[Entry]) -> Vec<Overlap> {
     found
 }
 
-/// Whether a client of a BMC only proved who it is: conductors that read the power of a machine do so too.
-fn is_login(entry: &Entry) -> bool {
-    entry.side == Side::Bmc && entry.act.contains(SESSIONS)
+/// Whether something changed nothing of the machine: a client of a BMC proved who it is, or an agent was asked for what it
+/// knows.
+fn is_reading(entry: &Entry) -> bool {
+    match entry.side {
+        Side::Bmc => entry.act.contains(SESSIONS),
+        _ => entry.act.contains(".get_") || entry.act.contains(".collect_"),
+    }
 }
 
 fn is_step(entry: &Entry) -> bool {
@@ -131,15 +139,26 @@ mod tests {
         assert_eq!(done_twice(&[begin("deploy"), write(), fault, write()]), Vec::<Twice>::new());
     }
 
+    fn turns(entries: &[Entry]) -> Vec<Overlap> {
+        overlaps(entries, Duration::from_secs(10))
+    }
+
     #[test]
     fn who_takes_over_does_not_overlap_and_who_acts_by_turns_does() {
         let act = |user: &str| entry(Side::Bmc, "POST reset", Some(user));
-        assert_eq!(overlaps(&[act("a"), act("a"), act("b"), act("b")]), Vec::<Overlap>::new());
-        let found = overlaps(&[act("a"), act("b"), act("a")]);
+        assert_eq!(turns(&[act("a"), act("a"), act("b"), act("b")]), Vec::<Overlap>::new());
+        let found = turns(&[act("a"), act("b"), act("a")]);
         assert_eq!((found.len(), found[0].between.by.as_ref().unwrap().user.as_deref()), (1, Some("b")));
+        let late = Entry { at: 10.0, ..act("a") };
+        assert_eq!(turns(&[act("a"), act("b"), late]), Vec::<Overlap>::new(), "it took over again");
         let login = entry(Side::Bmc, "POST /redfish/v1/SessionService/Sessions", Some("b"));
-        assert_eq!(overlaps(&[act("a"), login, act("a")]), Vec::<Overlap>::new());
+        assert_eq!(turns(&[act("a"), login, act("a")]), Vec::<Overlap>::new());
+        let told = |user: &str, act: &str| entry(Side::Agent, act, Some(user));
+        let write = |user: &str| told(user, "deploy.execute_deploy_step deploy.write_image");
+        let reads = told("b", "standby.get_partition_uuids");
+        assert_eq!(turns(&[write("a"), reads, write("a")]), Vec::<Overlap>::new());
+        assert_eq!(turns(&[write("a"), write("b"), write("a")]).len(), 1);
         let begin = entry(Side::Driver, "begin deploy", None);
-        assert_eq!(overlaps(&[act("a"), act("b"), begin, act("a")]), Vec::<Overlap>::new());
+        assert_eq!(turns(&[act("a"), act("b"), begin, act("a")]), Vec::<Overlap>::new());
     }
 }

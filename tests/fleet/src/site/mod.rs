@@ -18,6 +18,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
+/// How long the conductors are left alone after a strike: agents repeat a report for 28 s (contract, 10.2).
+const RECOVERY: Duration = Duration::from_secs(8);
+
 /// A site whose conductors run. Dropping it ends them.
 #[derive(Debug)]
 pub struct Site {
@@ -60,10 +63,13 @@ impl Site {
     pub async fn strike(&self, number: u64, kind: Kind, lasts: Duration) -> Result<(), SiteError> {
         let _turn = self.striking.lock().await;
         let place = usize::try_from(number).unwrap_or_default() % self.conductors.len().max(1);
-        match self.conductors.get(place) {
+        let struck = match self.conductors.get(place) {
             Some(conductor) => conductor.lock().await.strike(kind, lasts).await,
             None => Ok(()),
-        }
+        };
+        // Strikes in a row would keep a conductor away for longer than one of them lasts.
+        tokio::time::sleep(RECOVERY).await;
+        struck
     }
 
     /// Seconds of a processor that the conductors have used, and the most memory that one of them had, in KiB.

@@ -209,7 +209,7 @@ impl Measured for FleetReport {
             "# Fleet benchmark
 
 This page is written by `cargo xtask bench fleet --page`. Its figures are in [fleet-benchmark.json](fleet-benchmark.json).
-[Limits of growth](limits.md) has the limits.
+[Limits of scale](limits.md) has the limits.
 
 Measured on {machine}.
 
