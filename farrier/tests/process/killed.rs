@@ -99,7 +99,10 @@ async fn a_deployment_that_fails_leaves_no_machine_on_whenever_its_conductor_is_
         let node = site.ends(ProvisionState::DeployFailed).await.node;
         let error = node.last_error.unwrap();
         let has_called = !(may_have_lost_its_token(&then) && error.contains("no agent called for 20 s"));
-        assert!(!has_called || error == "deploy step write_image failed: disk full", "{moment}: {error}");
+        assert!(
+            !has_called || error == "deploy step write_image failed: disk full [FAR-0411]",
+            "{moment}: {error}"
+        );
         assert_eq!(site.machine.power(), PowerState::Off, "{moment}");
     }
 }
