@@ -6,6 +6,7 @@ mod explain;
 mod machine;
 pub(crate) mod orders;
 mod records;
+mod served;
 mod start_up;
 
 pub use agent::lookup::{LookupAnswer, LookupQuery};

@@ -167,8 +167,23 @@ pub(super) const TAKE: &str = "UPDATE nodes SET reservation = $2, lease_expires_
 pub(super) const RENEW: &str = "UPDATE nodes SET lease_expires_at = $3 WHERE uuid = $1 AND lease_epoch = $2";
 pub(super) const RELEASE: &str =
     "UPDATE nodes SET reservation = NULL, lease_expires_at = NULL WHERE uuid = $1 AND lease_epoch = $2";
+/// A lease as it was seen: node, epoch, time of expiry.
+pub(super) const EXPIRE: &str = "UPDATE nodes SET lease_expires_at = 0, lease_epoch = lease_epoch + 1 \
+    WHERE uuid = $1 AND lease_epoch = $2 AND lease_expires_at = $3";
 pub(super) const EXPIRE_ALL: &str =
     "UPDATE nodes SET lease_expires_at = 0, lease_epoch = lease_epoch + 1 WHERE reservation = $1";
+
+pub(super) const CONDUCTORS: &str = "SELECT name, process, host_process, conductor_group, hardware, counter, \
+    registered_at, updated_at FROM conductors ORDER BY name";
+/// The record of a process, and process and counter of the one that it may follow.
+pub(super) const RENEW_CONDUCTOR: &str = "INSERT INTO conductors (name, process, host_process, conductor_group, hardware, \
+    registered_at, updated_at, counter) VALUES ($1, $2, $3, $4, $5, $6, $7, 0) ON CONFLICT (name) DO UPDATE SET \
+    process = $2, host_process = $3, conductor_group = $4, hardware = $5, registered_at = $6, updated_at = $7, \
+    counter = conductors.counter + 1 \
+    WHERE conductors.process = $2 OR (conductors.process = $8 AND conductors.counter = $9)";
+/// A process, its counter, and whether the counter does not matter.
+pub(super) const DELETE_CONDUCTOR: &str =
+    "DELETE FROM conductors WHERE name = $1 AND process = $2 AND (counter = $3 OR $4)";
 
 /// A lease that begins and ends at once, of a node to which nothing happened since it had this epoch: it orders the
 /// issue of a token before or after every other write.
@@ -421,7 +436,11 @@ mod tests {
             TAKE,
             RENEW,
             RELEASE,
+            EXPIRE,
             EXPIRE_ALL,
+            CONDUCTORS,
+            RENEW_CONDUCTOR,
+            DELETE_CONDUCTOR,
             PASS,
             ISSUE_TOKEN,
             HEAR,

@@ -9,6 +9,7 @@ mod allocations;
 mod boot_traces;
 mod catalogue;
 mod certificates;
+mod conductors;
 mod diagnosis;
 mod evidence;
 mod history;
@@ -337,6 +338,16 @@ impl NodeStore for SqliteStore {
             Ok(())
         };
         released.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn expire(&self, held: &Held) -> Result<bool, StoreError> {
+        let expired = async {
+            let mut writer = self.single(Kept::Always).await?;
+            let is_expired = writing::expire(&mut writer.connection, held).await?;
+            writer.done();
+            Ok(is_expired)
+        };
+        expired.await.map_err(|failure| self.told(failure))
     }
 
     async fn expire_all(&self, holder: &str) -> Result<(), StoreError> {
