@@ -131,29 +131,43 @@ impl Placement {
     ///
     /// [`MembershipError`].
     pub(crate) async fn register(&self, store: &dyn Store, pause: Duration) -> Result<(), MembershipError> {
-        let taken = || MembershipError::NameTaken(self.own.name.clone());
-        let earlier = self.earlier(store).await?;
-        if let Some(earlier) = &earlier
-            && !process::is_gone(&earlier.process.host_process)
-        {
-            tracing::info!(
-                "conductor {} did not end in order, or runs; its record is watched",
-                self.own.name
-            );
-            for _ in 0..MISSED {
-                tokio::time::sleep(pause).await;
-                if self.earlier(store).await?.is_some_and(|now| now != *earlier) {
-                    return Err(taken());
-                }
+        let earlier = match self.earlier(store).await? {
+            Some(earlier) if !process::is_gone(&earlier.process.host_process) => {
+                self.watch(store, earlier, pause).await?
             }
-        }
+            earlier => earlier,
+        };
         match store.renew_conductor(&self.own, earlier.as_ref()).await? {
             true => {
                 self.look(store).await?;
                 Ok(())
             }
-            false => Err(taken()),
+            false => Err(MembershipError::NameTaken(self.own.name.clone())),
         }
+    }
+
+    /// Watches the record of another process under the name of this one until that process is known to live or is silent, and
+    /// gives its last record. One renewal may be the last statement of a process that has just ended; two are not.
+    async fn watch(
+        &self,
+        store: &dyn Store,
+        mut seen: ConductorRecord,
+        pause: Duration,
+    ) -> Result<Option<ConductorRecord>, MembershipError> {
+        tracing::info!("conductor {} did not end in order, or runs; its record is watched", self.own.name);
+        let (mut renewals, mut missed) = (0, 0);
+        while missed < MISSED {
+            tokio::time::sleep(pause).await;
+            let Some(now) = self.earlier(store).await? else { return Ok(None) };
+            match now == seen {
+                true => missed += 1,
+                false if renewals > 0 => {
+                    return Err(MembershipError::NameTaken(self.own.name.clone()));
+                }
+                false => (renewals, missed, seen) = (renewals + 1, 0, now),
+            }
+        }
+        Ok(Some(seen))
     }
 
     /// The record of another process under the name of this one.

@@ -51,8 +51,7 @@ fn l02_operations_beyond_the_limit_wait_in_a_fair_queue_that_explain_shows() {
     assert_eq!(site.seen.lock().unwrap().begun.len(), 2, "the limit holds after a start");
     site.seen.lock().unwrap().holds_steps = false;
     site.until(|records| records.iter().filter(|record| is_in(Manageable)(record)).count() == 5);
-    let seen = site.seen.lock().unwrap();
-    let mut begun = seen.begun.clone();
+    let mut begun = site.seen.lock().unwrap().begun.clone();
     begun[..2].sort();
     begun[2..4].sort();
     assert_eq!(begun, ["n1", "n2", "n3", "n5", "n6"]);
