@@ -64,6 +64,11 @@ impl Conductor {
         let task = HeldTask::acquire(self.services(), id).await?;
         match self.services().placement.of(&task.node) {
             Place::Here | Place::At(_) => Ok(task),
+            // An interface that is not enabled here is named with those that are.
+            Place::Nowhere(reason) if self.drives(&task.node) => {
+                self.services().hardware.composition.resolve_all(&task.node)?;
+                Err(Error::Unserved { node: task.node.label(), reason })
+            }
             Place::Nowhere(reason) => Err(Error::Unserved { node: task.node.label(), reason }),
         }
     }
@@ -88,6 +93,8 @@ impl Conductor {
     /// Whether this conductor can control the machine of a node, and so sees what is wrong with an order before it is taken.
     /// One that cannot takes the order as it is: what is wrong with it fails it where the node is led.
     pub(crate) fn drives(&self, node: &Node) -> bool {
-        self.services().placement.drives(node)
+        let placement = &self.services().placement;
+        let is_unserved = || matches!(placement.of(node), Place::Nowhere(_));
+        placement.drives(node) || placement.has_hardware_type_of(node) && is_unserved()
     }
 }

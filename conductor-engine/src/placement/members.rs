@@ -4,6 +4,7 @@ use super::rendezvous::draw;
 use crate::store::{ConductorRecord, OfferedHardware};
 use farrier_conductor::model::{InterfaceKind, Node};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use uuid::Uuid;
 
 /// The conductors that live.
@@ -25,18 +26,19 @@ pub(crate) struct Needs<'a> {
     driver: &'a str,
     conductor_group: &'a str,
     interfaces: Vec<(InterfaceKind, &'a str)>,
+    /// What its instance wants in their place.
+    of_instance: Vec<(InterfaceKind, &'a str)>,
 }
 
-/// The interface that an instance wants comes before that of its node.
 impl<'a> From<&'a Node> for Needs<'a> {
     fn from(node: &'a Node) -> Self {
-        let interface = |kind: &InterfaceKind| {
-            let of_instance = node.instance_info.text(&kind.field()).ok().flatten();
-            Some((*kind, of_instance.or_else(|| node.interfaces.get(*kind))?))
-        };
+        let interface = |kind: &InterfaceKind| Some((*kind, node.interfaces.get(*kind)?));
+        let of_instance =
+            |kind: &InterfaceKind| Some((*kind, node.instance_info.text(&kind.field()).ok().flatten()?));
         let interfaces = InterfaceKind::ALL.iter().filter_map(interface).collect();
+        let of_instance = InterfaceKind::ALL.iter().filter_map(of_instance).collect();
         let Node { uuid, driver, conductor_group, .. } = node;
-        Self { node: *uuid, driver, conductor_group, interfaces }
+        Self { node: *uuid, driver, conductor_group, interfaces, of_instance }
     }
 }
 
@@ -46,13 +48,13 @@ impl<'a> Needs<'a> {
         (node, driver, conductor_group): (Uuid, &'a str, &'a str),
         fields: &'a Map<String, Value>,
     ) -> Self {
-        let interface = |kind: &InterfaceKind| {
-            let field = kind.field();
-            let of_instance = fields.get("instance_info").and_then(|info| info.get(&field)?.as_str());
-            Some((*kind, of_instance.or_else(|| fields.get(&field)?.as_str())?))
+        let named = |fields: &'a Map<String, Value>| {
+            let interface = |kind: &InterfaceKind| Some((*kind, fields.get(&kind.field())?.as_str()?));
+            InterfaceKind::ALL.iter().filter_map(interface).collect()
         };
-        let interfaces = InterfaceKind::ALL.iter().filter_map(interface).collect();
-        Self { node, driver, conductor_group, interfaces }
+        let instance_info = fields.get("instance_info").and_then(Value::as_object);
+        let (interfaces, of_instance) = (named(fields), instance_info.map(named).unwrap_or_default());
+        Self { node, driver, conductor_group, interfaces, of_instance }
     }
 }
 
@@ -109,22 +111,27 @@ impl Member {
     /// Whether it has a node's hardware type, and the interfaces without which the node cannot be worked on. Its group does
     /// not matter.
     pub(crate) fn drives(&self, needs: &Needs<'_>) -> bool {
-        self.lacks(needs, is_needed).is_some_and(|lacking| lacking.is_none())
+        self.lacking(needs).is_some_and(|lacking| lacking.is_none())
     }
 
-    /// The first interface that it lacks of a node, among those of some kinds; nothing without the node's hardware type.
-    fn lacks<'a>(
-        &self,
-        needs: &Needs<'a>,
-        of: fn(InterfaceKind) -> bool,
-    ) -> Option<Option<(InterfaceKind, &'a str)>> {
+    /// The first interface that it lacks of those without which a node cannot be worked on; nothing without the node's hardware
+    /// type.
+    fn lacking<'a>(&self, needs: &Needs<'a>) -> Option<Option<(InterfaceKind, &'a str)>> {
         let offered = self.hardware.get(needs.driver)?;
-        let has = |kind: &InterfaceKind, name: &str| {
-            offered.get(kind).is_some_and(|enabled| enabled.iter().any(|one| one == name))
-        };
-        let mut wanted = needs.interfaces.iter().filter(|(kind, _)| of(*kind));
-        Some(wanted.find(|(kind, name)| !has(kind, name)).copied())
+        let mut needed = needs.interfaces.iter().filter(|(kind, _)| is_needed(*kind));
+        Some(needed.find(|interface| !has(offered, interface)).copied())
     }
+
+    /// Whether it has every interface of a node and of its instance.
+    fn has_all(&self, needs: &Needs<'_>) -> bool {
+        let offered = self.hardware.get(needs.driver);
+        let mut wanted = needs.interfaces.iter().chain(&needs.of_instance);
+        offered.is_some_and(|offered| wanted.all(|interface| has(offered, interface)))
+    }
+}
+
+fn has(offered: &BTreeMap<InterfaceKind, Vec<String>>, (kind, name): &(InterfaceKind, &str)) -> bool {
+    offered.get(kind).is_some_and(|enabled| enabled.iter().any(|one| one == name))
 }
 
 /// Whether a node whose interface of a kind is missing cannot be worked on at all.
@@ -150,12 +157,10 @@ impl Members {
     /// Why none does.
     pub(crate) fn leader(&self, needs: &Needs<'_>) -> Result<&str, Unserved> {
         let candidates = self.candidates(needs.driver, needs.conductor_group)?;
-        let leader = candidates.iter().filter(|member| member.drives(needs)).max_by_key(|member| {
-            let has_all = member.lacks(needs, |_| true).is_some_and(|lacking| lacking.is_none());
-            (has_all, draw(&member.name, needs.node))
-        });
+        let able = candidates.iter().filter(|member| member.drives(needs));
+        let leader = able.max_by_key(|member| (member.has_all(needs), draw(&member.name, needs.node)));
         leader.map(|member| &*member.name).ok_or_else(|| {
-            let lacking = candidates.iter().find_map(|member| member.lacks(needs, is_needed).flatten());
+            let lacking = candidates.iter().find_map(|member| member.lacking(needs).flatten());
             let (kind, name) = lacking.unwrap_or((InterfaceKind::Power, ""));
             let (driver, conductor_group) = (needs.driver.to_owned(), needs.conductor_group.to_owned());
             Unserved::Interface { kind, name: name.to_owned(), driver, conductor_group }
@@ -201,7 +206,6 @@ impl Members {
 mod tests {
     use super::*;
     use farrier_conductor::model::NewNode;
-    use std::collections::BTreeMap;
     use time::OffsetDateTime;
 
     fn member(name: &str, group: &str, drivers: &[(&str, &[(InterfaceKind, &[&str])])]) -> Member {

@@ -260,6 +260,11 @@ impl Placement {
         self.member.drives(&node.into())
     }
 
+    /// Whether this conductor has the hardware type of a node.
+    pub(crate) fn has_hardware_type_of(&self, node: &Node) -> bool {
+        self.own.hardware.contains_key(&node.driver)
+    }
+
     /// All interfaces of a node that another conductor leads, as that one has them; nothing where none does.
     pub(crate) fn interfaces_elsewhere(&self, node: &Node) -> Option<NodeInterfaces> {
         let members = Arc::clone(&lock(&self.members));

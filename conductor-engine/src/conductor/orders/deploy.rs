@@ -44,6 +44,7 @@ impl Conductor {
     pub(super) async fn deploy(&self, id: &str, wanted: Event, deployment: Deployment) -> Result<(), Error> {
         let Deployment { instance_info, config_drive, steps } = deployment;
         let mut task = self.ordered(id).await?;
+        let drives = self.drives(&task.node);
         let is_given = instance_info.is_some();
         let events = if is_given { &[Event::Deploy, Event::Rebuild][..] } else { &[wanted] };
         let event = allowed(&task, events)?;
@@ -63,7 +64,6 @@ impl Conductor {
         Forbidden::check(&task.node, event)?;
         check_hints(&task.node.instance_info, &task.node.properties)?;
         check_traits(&task.node)?;
-        let drives = self.drives(&task.node);
         if drives {
             self.services().choose_deploy(&mut task.node)?;
             task.validate().await?;
