@@ -37,9 +37,10 @@ pub mod error;
 pub mod evidence;
 pub mod explain;
 mod lease;
+mod limits;
 mod operations;
-mod own_leases;
 mod periodic;
+mod placement;
 pub mod records;
 pub mod request_context;
 mod services;
@@ -52,5 +53,6 @@ pub use conductor::{
 };
 pub use error::Error;
 pub use evidence::{KeptLog, KeptLogError};
+pub use placement::{KnownConductor, Unserved};
 pub use records::Order;
 pub use workers::WorkerFigures;

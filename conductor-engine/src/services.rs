@@ -4,7 +4,10 @@ use crate::error::Error;
 use crate::evidence::boot_trace::BootTrace;
 use crate::evidence::boot_trace::journal::BootJournal;
 use crate::evidence::events::EventLog;
-use crate::own_leases::OwnLeases;
+use crate::limits::Limits;
+use crate::placement::open_consoles::OpenConsoles;
+use crate::placement::own_leases::OwnLeases;
+use crate::placement::{Place, Placement};
 use crate::store::{Documents, Filter, NodeColumn, Outline, Record, Selection, Store, Terms};
 use farrier_conductor::deploy::DeployInterface;
 use farrier_conductor::hardware_type::Hardware;
@@ -19,7 +22,7 @@ use farrier_conductor::task::power_reading::power_state;
 use std::sync::Arc;
 use std::time::Duration;
 use time::OffsetDateTime;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -31,6 +34,18 @@ pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Machines that workers read at a time.
 pub(crate) const POWER_SLOTS: usize = 32;
+
+/// How far a conductor is from its start to its end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    /// It takes orders, and carries them out.
+    #[default]
+    Runs,
+    /// It takes no order and begins nothing; what is under way comes to its next pause.
+    Drains,
+    /// What is under way is cut off, for another conductor to go on with.
+    Ends,
+}
 
 /// Data and connections that all tasks share.
 pub(crate) struct Services {
@@ -50,6 +65,14 @@ pub(crate) struct Services {
     pub(crate) own_leases: OwnLeases,
     /// Slots of machines that workers read at a time.
     pub(crate) power_slots: Semaphore,
+    /// Which conductor leads which node.
+    pub(crate) placement: Placement,
+    /// The consoles that this process has opened.
+    pub(crate) consoles: OpenConsoles,
+    /// How many operations are under way.
+    pub(crate) limits: Limits,
+    /// Whether this conductor runs, or stops.
+    pub(crate) phase: watch::Sender<Phase>,
     /// The time of day.
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -79,7 +102,13 @@ impl Services {
         let reached = self.boot_journal.take();
         match reached.is_empty() {
             true => Ok(()),
-            false => Ok(self.store.reach_boot_stages(&reached).await?),
+            false => {
+                let written = self.store.reach_boot_stages(&reached).await;
+                if written.is_err() {
+                    self.boot_journal.put_back(reached);
+                }
+                Ok(written?)
+            }
         }
     }
 
@@ -144,6 +173,22 @@ impl Services {
     /// The rescue interface of a node.
     pub(crate) fn rescue_interface(&self, node: &Node) -> Result<Arc<dyn RescueInterface>, Error> {
         Ok(self.families.rescue(node, &self.hardware.composition)?)
+    }
+
+    /// Waits until this conductor has come to a phase.
+    pub(crate) async fn reaches(&self, phase: Phase) {
+        // The sender lives as long as this.
+        drop(self.phase.subscribe().wait_for(|now| *now >= phase).await);
+    }
+
+    /// Whether this conductor begins nothing any more.
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.phase.borrow() >= Phase::Drains
+    }
+
+    /// Whether this conductor leads a node.
+    pub(crate) fn leads(&self, node: &Node) -> bool {
+        self.placement.of(node) == Place::Here
     }
 
     /// The time now.

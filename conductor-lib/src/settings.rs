@@ -39,6 +39,34 @@ impl Default for PowerSyncSettings {
     }
 }
 
+/// How many operations of a kind a conductor has under way at once; more wait in a queue (section 12.5). Zero: there is no
+/// limit. The limits of deployments and cleanings are Ironic's, which has none of the others.
+#[derive(Debug, Clone, Copy)]
+pub struct OperationLimits {
+    /// Deployments.
+    pub max_concurrent_deploy: usize,
+    /// Cleanings: erasing many disks at once may be a mistake.
+    pub max_concurrent_clean: usize,
+    /// Inspections.
+    pub max_concurrent_inspect: usize,
+    /// Rescues.
+    pub max_concurrent_rescue: usize,
+    /// Services.
+    pub max_concurrent_service: usize,
+}
+
+impl Default for OperationLimits {
+    fn default() -> Self {
+        Self {
+            max_concurrent_deploy: 250,
+            max_concurrent_clean: 50,
+            max_concurrent_inspect: 250,
+            max_concurrent_rescue: 250,
+            max_concurrent_service: 250,
+        }
+    }
+}
+
 /// How agents erase disks (section 1.8); the defaults are Ironic's.
 #[derive(Debug, Clone)]
 pub struct EraseSettings {
@@ -107,6 +135,12 @@ pub struct Settings {
     pub boot_retry_timeout: Duration,
     /// Name by which other conductors know this one; two that run at the same time need two.
     pub conductor_name: String,
+    /// The conductor group whose nodes this conductor leads (section 12.1); an empty text: those without a group.
+    pub conductor_group: String,
+    /// How many operations of a kind are under way at once.
+    pub operations: OperationLimits,
+    /// How long a conductor that stops waits for what is under way. Another one goes on with what takes longer.
+    pub graceful_shutdown_timeout: Duration,
     /// How long the lease of a node lasts whose conductor is heard of no more; the same for all over one store.
     pub lease: Duration,
     /// How often waiting nodes are checked for silence.
@@ -131,6 +165,10 @@ pub struct Settings {
     /// Longest time that the conductor may work on a node without a wait: longer than it takes to write an image to a
     /// disk that an agent exports.
     pub pass_timeout: Duration,
+    /// How often the end of a cleaning or service is tried, whose steps are done.
+    pub tear_down_attempts: u32,
+    /// Pause between two attempts, about.
+    pub tear_down_pause: Duration,
     /// How long the BMC of a silent machine may take to tell what it knows, before the operation fails.
     pub last_words_timeout: Duration,
     /// How recorded power states are kept true.
@@ -189,6 +227,9 @@ impl Settings {
             inspect_wait_timeout: CALLBACK_TIMEOUT,
             boot_retry_timeout: Duration::from_secs(300),
             conductor_name: "farrier".to_owned(),
+            conductor_group: String::new(),
+            operations: OperationLimits::default(),
+            graceful_shutdown_timeout: Duration::from_secs(60),
             lease: Duration::from_secs(60),
             check_interval: Duration::from_secs(5),
             power_check_interval: Duration::from_secs(30),
@@ -200,6 +241,8 @@ impl Settings {
             power_read_timeout: Duration::from_secs(60),
             interface_timeout: Duration::from_secs(1800),
             pass_timeout: Duration::from_secs(24 * 3600),
+            tear_down_attempts: 5,
+            tear_down_pause: Duration::from_secs(15),
             last_words_timeout: Duration::from_secs(20),
             power_sync: PowerSyncSettings::default(),
             node_locked_attempts: 3,

@@ -2,6 +2,8 @@
 
 use super::Conductor;
 use crate::error::Error;
+use crate::limits::Limits;
+use crate::placement::Placement;
 use crate::services::{POWER_SLOTS, Services};
 use crate::store::Store;
 use farrier_conductor::model::clock::{Clock, SystemClock};
@@ -38,7 +40,8 @@ impl Builder {
     /// # Errors
     ///
     /// [`Hardware`](Error::Task) with everything that cannot work together, [`Unresolved`](Error::Task) when nodes
-    /// cannot be discovered with the hardware type that is set, [`Error::Store`].
+    /// cannot be discovered with the hardware type that is set, [`Error::NameTaken`] while another process runs under
+    /// its name, [`Error::Store`].
     pub async fn start(self) -> Result<Conductor, Error> {
         let Self { settings, store, drivers, clock } = self;
         let (hardware, families) = drivers.build(&settings)?;
@@ -46,7 +49,9 @@ impl Builder {
             let discovered = Node::enrol(NewNode { driver, ..NewNode::default() }, clock.now());
             hardware.composition.resolve_all(&discovered)?;
         }
-        let (events, boot_journal, own_leases) = Default::default();
+        let placement = Placement::new(&settings, &hardware.composition, clock.now());
+        let limits = Limits::new(&settings.operations);
+        let (events, boot_journal, own_leases, consoles, phase) = Default::default();
         let power_slots = Semaphore::new(POWER_SLOTS);
         let services = Services {
             settings,
@@ -57,6 +62,10 @@ impl Builder {
             boot_journal,
             own_leases,
             power_slots,
+            placement,
+            consoles,
+            limits,
+            phase,
             clock,
         };
         Conductor::begin(services).await

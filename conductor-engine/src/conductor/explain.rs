@@ -8,6 +8,8 @@ use crate::evidence::log_files::{self, KeptLog};
 use crate::explain::boot_progress::BootProgress;
 use crate::explain::gather::gather;
 use crate::explain::{CONSOLE, Evidence, Explanation, explain};
+use crate::placement::Place;
+use crate::services::ENDED;
 use crate::store::Record;
 use farrier_conductor::agent::AgentSettings;
 use farrier_conductor::agent::{AgentClient, failure_text};
@@ -43,6 +45,7 @@ impl KeptEvidence {
     pub async fn explain(&self, id: &str) -> Result<Explanation, Error> {
         let record = self.0.find(id).await?;
         let mut explanation = explain(&record, self.0.settings(), self.0.now());
+        self.add_leader(&mut explanation, &record);
         if let Some(work) = self.hand_work(&record) {
             explanation.add_hand_work(&work);
         }
@@ -60,6 +63,26 @@ impl KeptEvidence {
             }
         }
         Ok(explanation)
+    }
+
+    /// Adds who leads a node that has no lease and more to come: its queue here, another conductor, or none.
+    fn add_leader(&self, explanation: &mut Explanation, record: &Record) {
+        let services = self.0.services();
+        let activity = record.node.provision_state.activity();
+        let is_under_way = record.order.is_some() || matches!(activity, Activity::Work | Activity::Wait);
+        let has_lease = record.lease_expires_at.is_some_and(|until| until > ENDED);
+        if !is_under_way || has_lease {
+            return;
+        }
+        match services.placement.of(&record.node) {
+            Place::Here => {
+                if let Some(place) = services.limits.place(record.node.uuid) {
+                    explanation.waits_in_queue(&record.node, &place);
+                }
+            }
+            Place::At(conductor) => explanation.is_led_by(&conductor, activity != Activity::Wait),
+            Place::Nowhere(unserved) => explanation.is_led_by_none(&unserved),
+        }
     }
 
     /// What is known of the erasure of the disks of the node with this name or identity.

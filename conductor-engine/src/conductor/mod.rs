@@ -7,6 +7,7 @@ mod figures;
 mod machine;
 pub(crate) mod orders;
 mod records;
+mod served;
 mod start_up;
 
 pub use agent::lookup::{LookupAnswer, LookupQuery};

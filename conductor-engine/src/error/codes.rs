@@ -25,6 +25,13 @@ error_codes! {
     IN_USE = 111, "Something else uses the object that should be changed.", "Do what the text says first.";
     LOGS_UNREADABLE = 112, "The log files of ramdisks could not be read.",
         "Check the log folder in the state directory.";
+    NAME_TAKEN = 113, "Another process that runs has the name of the conductor.",
+        "Stop that process, or start this one with another `--conductor-name`.";
+    UNSERVED = 114, "No conductor has the conductor group, hardware type and interfaces of the node.",
+        "Start a conductor that has them, or change the node; see `farrier explain NODE`.";
+    LED_ELSEWHERE = 115, "Another conductor leads the node, and only that one can do this.",
+        "Send the request to the conductor that the text names.";
+    STOPPING = 116, "The conductor stops and takes no orders.", "Try again when it runs, or ask another conductor.";
 }
 
 error_codes! {
@@ -81,6 +88,10 @@ impl Error {
             Self::PoweredOn { .. } => POWERED_ON,
             Self::InUse { .. } => IN_USE,
             Self::Logs(_) => LOGS_UNREADABLE,
+            Self::NameTaken(_) => NAME_TAKEN,
+            Self::Unserved { .. } => UNSERVED,
+            Self::LedElsewhere { .. } => LED_ELSEWHERE,
+            Self::Stopping(_) => STOPPING,
             Self::Store(error) => of_store(error),
             Self::Task(error) => error.code(),
         }

@@ -6,6 +6,7 @@ pub(crate) use codes::Reason;
 pub use codes::{ENDED_OPERATIONS, RECORD_ERRORS, STORE_ERRORS};
 
 use crate::evidence::log_files::KeptLogError;
+use crate::placement::{MembershipError, Unserved};
 use crate::records::{Forbidden, ResourceKind};
 use crate::store::StoreError;
 use farrier_conductor::Error as LibraryError;
@@ -70,6 +71,31 @@ pub enum Error {
     /// Node records could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Another process that runs has the name of the conductor.
+    #[error(
+        "conductor name {0:?} is taken by another process that runs over this store; stop that one, or give this one \
+         another --conductor-name"
+    )]
+    NameTaken(String),
+    /// No conductor leads the node.
+    #[error("node {node} is led by no conductor: {reason}")]
+    Unserved {
+        /// Its name.
+        node: String,
+        /// Why none does.
+        reason: Unserved,
+    },
+    /// Another conductor leads the node, and it alone can do what was asked for.
+    #[error("node {node} is led by conductor {conductor}, and only that one can do this; ask it")]
+    LedElsewhere {
+        /// Name of the node.
+        node: String,
+        /// Name of the conductor.
+        conductor: String,
+    },
+    /// The conductor stops, and takes no order any more.
+    #[error("conductor {0} stops and takes no more orders; try again when it runs, or ask another one")]
+    Stopping(String),
     /// A task failed, or what it was to do is refused.
     #[error(transparent)]
     Task(LibraryError),
@@ -109,6 +135,15 @@ impl From<LibraryError> for Error {
 impl From<StoreError> for LibraryError {
     fn from(error: StoreError) -> Self {
         Self::host(error)
+    }
+}
+
+impl From<MembershipError> for Error {
+    fn from(error: MembershipError) -> Self {
+        match error {
+            MembershipError::NameTaken(name) => Self::NameTaken(name),
+            MembershipError::Store(error) => Self::Store(error),
+        }
     }
 }
 

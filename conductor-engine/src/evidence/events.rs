@@ -61,6 +61,24 @@ impl Default for Watched {
     }
 }
 
+impl Log {
+    /// Progress replaces the progress right before it, and belongs after the start of writing.
+    fn push(&mut self, kind: EventKind) {
+        if matches!(kind, EventKind::Progress(_)) {
+            match self.events.back().map(|last| &last.kind) {
+                Some(EventKind::WriteStarted | EventKind::ImageWritten) => {}
+                Some(EventKind::Progress(_)) => drop(self.events.pop_back()),
+                _ => return,
+            }
+        }
+        if self.events.len() == LIMIT {
+            self.events.pop_front();
+        }
+        self.events.push_back(Event { sequence: self.next, at: now(), kind });
+        self.next += 1;
+    }
+}
+
 /// The events of the running or last operation of every node, in memory.
 #[derive(Debug, Default)]
 pub struct EventLog {
@@ -84,30 +102,17 @@ impl EventLog {
     /// progress right before it, so that it never pushes the events of a timeline out.
     pub fn push(&self, node: Uuid, kind: EventKind) {
         let kind = bounded(kind);
-        self.with(node, |log| {
-            if matches!(kind, EventKind::Progress(_)) {
-                match log.events.back().map(|last| &last.kind) {
-                    Some(EventKind::WriteStarted | EventKind::ImageWritten) => {}
-                    Some(EventKind::Progress(_)) => drop(log.events.pop_back()),
-                    _ => return,
-                }
-            }
-            if log.events.len() == LIMIT {
-                log.events.pop_front();
-            }
-            log.events.push_back(Event { sequence: log.next, at: now(), kind });
-            log.next += 1;
-        });
+        self.with(node, |log| log.push(kind));
     }
 
     /// Records an event unless the running operation has one of its kind.
     pub fn push_once(&self, node: Uuid, kind: EventKind) {
-        let known = self.with(node, |log| {
-            log.events.iter().any(|event| discriminant(&event.kind) == discriminant(&kind))
+        let kind = bounded(kind);
+        self.with(node, |log| {
+            if !log.events.iter().any(|event| discriminant(&event.kind) == discriminant(&kind)) {
+                log.push(kind);
+            }
         });
-        if !known {
-            self.push(node, kind);
-        }
     }
 
     /// The events from sequence number `since` on.

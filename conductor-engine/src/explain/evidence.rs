@@ -27,7 +27,8 @@ pub(crate) fn of(record: &Record, now: OffsetDateTime) -> Vec<Evidence> {
     tell(
         "order",
         record.order.map(|order| {
-            let again = match order.attempts {
+            let interruptions = node.driver_internal_info.interruptions.unwrap_or_default();
+            let again = match order.attempts.unsigned_abs() + interruptions {
                 0 => String::new(),
                 attempts => format!(", taken up again {attempts} times"),
             };

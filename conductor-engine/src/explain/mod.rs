@@ -13,10 +13,13 @@ pub mod who_acts;
 
 use crate::evidence::diagnosis::{Cause, Diagnosis};
 use crate::explain::who_acts::Attention;
+use crate::limits::QueuePlace;
+use crate::placement::Unserved;
+use crate::records::PendingOrder;
 use crate::store::Record;
 use farrier_conductor::interfaces::HandWork;
 use farrier_conductor::model::{
-    Activity, Family, PlannedStep, PowerState, ProvisionState, StepKind, masked_text,
+    Activity, Family, Node, PlannedStep, PowerState, ProvisionState, StepKind, masked_text,
 };
 use farrier_conductor::settings::Settings;
 use serde::{Deserialize, Serialize};
@@ -97,6 +100,46 @@ impl Explanation {
         self.evidence.extend(evidence::of_machine(&words));
         self.cause.clone_from(&words.cause);
         self.diagnosis = Some(words);
+    }
+
+    /// The operation waits for its turn.
+    pub(crate) fn waits_in_queue(&mut self, node: &Node, place: &QueuePlace) {
+        let QueuePlace { place, waiting, under_way } = place;
+        let operation = node.provision_state.family().map_or("its operation", operation);
+        self.waits_for = format!(
+            "It waits in a queue for {operation} to begin: it has place {place} of {waiting}, and {under_way} are under way, \
+             which is the limit."
+        );
+        (self.until, self.is_overdue) = (None, false);
+        self.next_action =
+            "Nothing: it begins when one that is under way ends. To take it out of the queue, abort it; to \
+            have more under way at once, start the conductor with a higher limit (--max-concurrent-…)."
+                .to_owned();
+        self.commands = vec![format!("farrier node abort {}", node.label())];
+    }
+
+    /// Another conductor leads the node, and has something to do for it if so.
+    pub(crate) fn is_led_by(&mut self, conductor: &str, is_owed: bool) {
+        self.evidence.insert(0, Evidence::new("conductor", conductor));
+        if is_owed {
+            self.waits_for =
+                format!("It waits for conductor {conductor}, which leads it, to carry out what is ordered.");
+            self.next_action = format!(
+                "Nothing: conductor {conductor} begins within seconds, or when it has begun what was ordered before; ask it to \
+                 explain the node for its place in the queue."
+            );
+            self.commands.clear();
+        }
+    }
+
+    /// No conductor leads the node.
+    pub(crate) fn is_led_by_none(&mut self, unserved: &Unserved) {
+        self.waits_for = format!("It waits for a conductor that leads it: {unserved}.");
+        (self.until, self.is_overdue) = (None, false);
+        self.next_action =
+            "Start such a conductor, and the node goes on by itself; nothing has failed meanwhile."
+                .to_owned();
+        self.commands = vec!["baremetal conductor list".to_owned()];
     }
 
     /// What a user who may not read consoles gets of it: a console may show secrets that nothing masks.
@@ -189,6 +232,14 @@ fn work(record: &Record) -> String {
     match &record.order {
         Some(order) => format!("carries out the order {:?}", order.verb.as_str()),
         None => format!("works on {}", node.provision_state.family().map_or("it", operation)),
+    }
+}
+
+/// What a conductor did for a node, as the end of a sentence.
+pub(crate) fn work_in_words(node: &Node, order: Option<&PendingOrder>) -> String {
+    match order {
+        Some(order) => format!("carried out the order {:?}", order.verb.as_str()),
+        None => format!("worked on {}", node.provision_state.family().map_or("it", operation)),
     }
 }
 

@@ -35,18 +35,18 @@ impl DerefMut for HeldTask {
 impl HeldTask {
     /// Takes the lease of a node, at once or not at all.
     pub(crate) async fn try_acquire(services: &Arc<Services>, uuid: Uuid) -> Result<Self, Error> {
-        let (reservation, record, was_left) = Reservation::take(services, uuid).await?;
-        Ok(Self::of(services, reservation, record, was_left))
+        let (reservation, record) = Reservation::take(services, uuid).await?;
+        Ok(Self::of(services, reservation, record))
     }
 
     /// Goes on with a node that a task of this process left, if one did and nobody else took it meanwhile.
     pub(crate) async fn pick_up(services: &Arc<Services>, uuid: Uuid) -> Result<Option<Self>, Error> {
         let left = Reservation::pick_up(services, uuid).await?;
-        Ok(left.map(|(reservation, record)| Self::of(services, reservation, record, true)))
+        Ok(left.map(|(reservation, record)| Self::of(services, reservation, record)))
     }
 
-    fn of(services: &Arc<Services>, reservation: Reservation, record: Record, was_left: bool) -> Self {
-        let lease = NodeLease::new(Arc::clone(services), reservation, &record, was_left);
+    fn of(services: &Arc<Services>, reservation: Reservation, record: Record) -> Self {
+        let lease = NodeLease::new(Arc::clone(services), reservation, &record);
         Self(Task::new(record.node, record.session, lease))
     }
 
@@ -95,9 +95,9 @@ impl HeldTask {
         &self.0.host().services
     }
 
-    /// Whether a task of this process left the node in the middle of its work.
-    pub(crate) fn was_left(&self) -> bool {
-        self.0.host().was_left
+    /// Whether the conductor that worked on the node before stopped in the middle.
+    pub(crate) fn follows_crash(&self) -> bool {
+        self.0.host().follows_crash()
     }
 
     /// What is ordered.

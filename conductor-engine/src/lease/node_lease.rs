@@ -25,8 +25,6 @@ use uuid::Uuid;
 pub(crate) struct NodeLease {
     /// What all tasks share.
     pub(super) services: Arc<Services>,
-    /// Whether a task of this process left the node in the middle of its work.
-    pub(super) was_left: bool,
     /// What is ordered.
     pub(super) order: Option<PendingOrder>,
     /// What of certificates of erasure is to be saved.
@@ -39,21 +37,20 @@ pub(crate) struct NodeLease {
 }
 
 impl NodeLease {
-    pub(super) fn new(
-        services: Arc<Services>,
-        reservation: Reservation,
-        record: &Record,
-        was_left: bool,
-    ) -> Self {
+    pub(super) fn new(services: Arc<Services>, reservation: Reservation, record: &Record) -> Self {
         Self {
             services,
-            was_left,
             order: record.order,
             certificates: UnsavedCertificates::default(),
             diagnosis: UnsavedDiagnosis::Nothing,
             reservation,
             stored: Box::new((record.node.clone(), record.order)),
         }
+    }
+
+    /// Whether the conductor that worked on the node before stopped in the middle.
+    pub(super) fn follows_crash(&self) -> bool {
+        self.reservation.lease().follows_crash
     }
 
     fn node(&self) -> Uuid {

@@ -1,6 +1,6 @@
 //! Renews the leases of this process, all of them by one statement.
 
-use crate::own_leases::HeldLease;
+use crate::placement::own_leases::HeldLease;
 use crate::services::Services;
 use crate::store::{Lease, StoreError};
 use std::collections::HashSet;

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::lease::claim::Claim;
 use crate::lease::renewal;
-use crate::own_leases::HeldLease;
+use crate::placement::own_leases::HeldLease;
 use crate::records::PendingOrder;
 use crate::services::Services;
 use crate::store::{Lease, Record, StoreError};
@@ -56,18 +56,18 @@ impl End {
 }
 
 impl Reservation {
-    /// Takes the lease of a node, at once or not at all. Tells whether this process had left it.
+    /// Takes the lease of a node, at once or not at all.
     ///
     /// The caller may be cancelled meanwhile; then it ends again, and is not left to expire.
-    pub(super) async fn take(services: &Arc<Services>, uuid: Uuid) -> Result<(Self, Record, bool), Error> {
+    pub(super) async fn take(services: &Arc<Services>, uuid: Uuid) -> Result<(Self, Record), Error> {
         let services = Arc::clone(services);
         let taken = tokio::spawn(async move {
-            if let Some((reservation, record)) = Self::pick_up(&services, uuid).await? {
-                return Ok((reservation, record, true));
+            if let Some(left) = Self::pick_up(&services, uuid).await? {
+                return Ok(left);
             }
             let claim = Claim::of(&services, uuid)?;
             let (lease, record) = services.store.take(uuid, &services.terms()).await?;
-            Ok((Self::new(claim, lease, End::of(&record)), record, false))
+            Ok((Self::new(claim, lease, End::of(&record)), record))
         });
         match taken.await {
             Ok(taken) => taken,
@@ -85,6 +85,7 @@ impl Reservation {
         uuid: Uuid,
     ) -> Result<Option<(Self, Record)>, Error> {
         let Some((claim, lease)) = Claim::of_left(services, uuid) else { return Ok(None) };
+        let lease = Lease { follows_crash: false, ..lease };
         // Dropped on an error of the store, it is left again.
         let mut reservation = Self::new(claim, lease, End::Leave);
         let renewed = services.store.renew(reservation.lease(), services.terms().expires_at).await;

@@ -60,21 +60,42 @@ pub(crate) fn abort(task: &mut HeldTask) -> Result<(), Error> {
     if task.node.provision_state != ProvisionState::ServiceFailed {
         task.enter(Event::Abort)?;
     }
-    let operation = match family {
-        Some(Family::Service) => "service",
-        Some(Family::Clean) => "cleaning",
-        Some(Family::Deploy) => "deployment",
-        Some(Family::Rescue) => "rescue",
-        Some(Family::Inspect) => "inspection",
-        _ => "operation",
-    };
-    let reason = format!("{operation} aborted by request{step}");
+    let reason = format!("{} aborted by request{step}", in_words(family));
     match family {
         Some(Family::Service) => order_cleanup(task, &reason, Verb::Abort, false),
         Some(Family::Rescue) => order_cleanup(task, &reason, Verb::Abort, true),
         _ => order_cleanup(task, &reason, Verb::CleanUp, true),
     }
     Ok(())
+}
+
+/// Ends an operation that waits in its queue, because an operator wants that. Nothing was done to the machine, so nothing is to
+/// be put right.
+///
+/// # Errors
+///
+/// [`Error::Store`], and [`InvalidState`](Error::Task), when there is no operation.
+pub(crate) async fn withdraw(mut task: HeldTask) -> Result<(), Error> {
+    let reason =
+        format!("{} aborted by request before it began", in_words(task.node.provision_state.family()));
+    if is_of_rescue(&task.node) {
+        task.node.instance_info.forget_rescue_password();
+    }
+    task.enter(Event::Fail)?;
+    task.node.set_last_error(&reason);
+    tell(task).await
+}
+
+/// An operation, as an operator calls it.
+fn in_words(family: Option<Family>) -> &'static str {
+    match family {
+        Some(Family::Service) => "service",
+        Some(Family::Clean) => "cleaning",
+        Some(Family::Deploy) => "deployment",
+        Some(Family::Rescue) => "rescue",
+        Some(Family::Inspect) => "inspection",
+        _ => "operation",
+    }
 }
 
 /// Records why an operation ended, once and with the transition (lesson F64), and with it what is owed: so nothing is

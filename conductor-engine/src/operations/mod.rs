@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 pub(crate) use adopt::adopt;
 pub(crate) use clean::order_cleaning;
-pub(crate) use failure::{abort, abort_at_rest, clean_up, fail};
+pub(crate) use failure::{abort, abort_at_rest, clean_up, fail, withdraw};
 pub(crate) use forget::forget;
 pub(crate) use power::set_power;
 pub(crate) use rescue::{finalize_rescue, rescue, unrescue};
@@ -31,4 +31,4 @@ pub(crate) type Resolved<I> = Result<Arc<I>, Error>;
 
 /// How often an operation is taken up again because a conductor stopped, or an answer was lost; more often, it may be
 /// what causes that.
-pub(crate) const ATTEMPTS: i64 = 3;
+pub(crate) const ATTEMPTS: u64 = 3;

@@ -73,7 +73,7 @@ async fn begin_anew(
     let now = task.services().now();
     let order = task.order_mut().get_or_insert(PendingOrder::new(Verb::Rescue, now));
     order.attempts += 1;
-    if order.attempts > ATTEMPTS {
+    if order.attempts.unsigned_abs() > ATTEMPTS {
         return Err(error.into());
     }
     tracing::warn!(node = %task.node.label(), "the rescue begins anew: {error}");

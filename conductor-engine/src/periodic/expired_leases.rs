@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::services::{ENDED, Services};
-use crate::store::{Held, StoreError, Terms};
+use crate::store::Held;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,7 +29,8 @@ impl ExpiredLeases {
     /// [`Error::Store`].
     pub(crate) async fn pass(&mut self) -> Result<(), Error> {
         let before = std::mem::take(&mut self.seen);
-        for Held { node, holder, epoch, expires_at } in self.services.store.held().await? {
+        for held in self.services.store.held().await? {
+            let Held { node, epoch, expires_at, .. } = held;
             // One that a conductor ended when it started is free already.
             if self.services.own_leases.has(node) || expires_at <= ENDED {
                 continue;
@@ -40,16 +41,8 @@ impl ExpiredLeases {
             };
             if since.elapsed() < self.services.settings.lease {
                 self.seen.insert(node, (epoch, expires_at, since));
-                continue;
-            }
-            let terms = Terms { now: expires_at, ..self.services.terms() };
-            match self.services.store.take(node, &terms).await {
-                Ok((lease, record)) => {
-                    tracing::warn!(node = %record.node.label(), "conductor {holder} is silent; its lease ends");
-                    self.services.store.release(&lease).await?;
-                }
-                Err(StoreError::Held { .. } | StoreError::Gone(_)) => {}
-                Err(error) => return Err(error.into()),
+            } else if self.services.store.expire(&held).await? {
+                tracing::warn!(%node, "conductor {} is silent; its lease ends", held.holder);
             }
         }
         Ok(())

@@ -7,26 +7,42 @@ mod power_sync;
 
 use crate::conductor::Conductor;
 use crate::error::Error;
-use crate::store::Changed;
+use crate::placement::{MembershipError, renewal_pause};
+use crate::services::Phase;
+use crate::store::{Changed, Changes};
 use expired_leases::ExpiredLeases;
 use farrier_conductor::settings::Settings;
 use power_sync::PowerSync;
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 /// Between two writes of what machines load, whatever they do.
 const TRACE_PAUSE: Duration = Duration::from_secs(1);
 
+/// Between two looks for orders that came by way of another conductor.
+const ORDER_PAUSE: Duration = Duration::from_secs(1);
+
 impl Conductor {
-    /// Looks after the nodes for as long as it is polled: after those without a worker, because their conductor
-    /// is no more or an order came by way of another one, and after the power of all machines.
-    pub async fn run(&self) {
+    /// Looks after the nodes for as long as it is polled: after those that nobody attends to, because their conductor
+    /// is no more or an order came by way of another one, and after the power of all machines. When the conductor
+    /// [stops](Self::drain), it begins nothing more, and goes on to hear agents and to be seen by other conductors.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NameTaken`] when another process has taken the name of this one, which was silent for too long. It must
+    /// end then.
+    pub async fn run(&self) -> Result<(), Error> {
         let Settings { check_interval, lease, power_sync: sync, .. } = self.settings();
         let unattended = async {
-            let mut interval = PassInterval::new(*check_interval);
             loop {
-                interval.next().await;
+                // An order that came by way of another conductor is found here.
+                tokio::time::sleep(match self.services().placement.is_alone() {
+                    true => *check_interval,
+                    false => ORDER_PAUSE.min(*check_interval),
+                })
+                .await;
                 log_failure("nodes that nobody attends to", self.attend().await);
                 log_failure("allocations", self.catalogue().look_for_nodes().await);
             }
@@ -61,8 +77,7 @@ impl Conductor {
                 tokio::time::sleep(TRACE_PAUSE).await;
             }
         };
-        let changes = async {
-            let mut changes = self.store().changed();
+        let wake = async |mut changes: Changes| {
             while let Some(changed) = changes.next().await {
                 self.workers().wake(changed);
             }
@@ -83,9 +98,45 @@ impl Conductor {
                 self.workers().freed(node);
             }
         };
-        let consoles = async { log_failure("consoles that were open", self.open_consoles().await) };
-        let wakes = async { tokio::join!(changes, watched, freed) };
-        tokio::join!(unattended, expired_leases, power_sync, power_recovery, boot_traces, wakes, consoles);
+        let members = Notify::new();
+        let consoles = async {
+            loop {
+                log_failure("consoles", self.open_consoles().await);
+                members.notified().await;
+            }
+        };
+        let work = async { tokio::join!(unattended, expired_leases, power_sync, power_recovery, consoles) };
+        let work = async {
+            tokio::select! {
+                _ = work => {}
+                () = self.services().reaches(Phase::Drains) => {}
+            }
+        };
+        let (changes, admitted) = (wake(self.store().changed()), wake(self.services().limits.changed()));
+        tokio::select! {
+            ended = self.renew_membership(&members) => ended,
+            _ = async { tokio::join!(work, boot_traces, changes, admitted, watched, freed) } => Ok(()),
+        }
+    }
+
+    /// Renews the record by which other conductors see that this one lives, and sees which of them do. Where these are
+    /// others than before, nodes may be led by another conductor.
+    async fn renew_membership(&self, members: &Notify) -> Result<(), Error> {
+        let services = self.services();
+        loop {
+            tokio::time::sleep(renewal_pause(&services.settings)).await;
+            match services.placement.renew(&*services.store, services.now()).await {
+                Ok(false) => {}
+                Ok(true) => {
+                    self.workers().wake(Changed::Unknown);
+                    members.notify_one();
+                }
+                Err(MembershipError::Store(error)) => {
+                    tracing::error!("other conductors may take this one for dead: {error}");
+                }
+                Err(error @ MembershipError::NameTaken(_)) => return Err(error.into()),
+            }
+        }
     }
 }
 

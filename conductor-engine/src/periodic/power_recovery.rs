@@ -28,8 +28,8 @@ pub(crate) async fn pass(services: &Arc<Services>) -> Result<(), Error> {
     Ok(())
 }
 
-fn is_given_up(record: &Record, _services: &Services) -> bool {
-    record.node.maintenance && record.node.fault == Some(Fault::Power)
+fn is_given_up(record: &Record, services: &Services) -> bool {
+    record.node.maintenance && record.node.fault == Some(Fault::Power) && services.leads(&record.node)
 }
 
 async fn end_maintenance(services: &Arc<Services>, seen: &Reading, state: PowerState) -> Result<(), Error> {

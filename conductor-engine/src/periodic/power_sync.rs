@@ -93,7 +93,9 @@ fn left_alone() -> Selection {
 /// Whether a node is compared with its machine, which has to say by itself whether it is on.
 fn is_synchronised(record: &Record, services: &Services) -> bool {
     let power = services.hardware.power(&record.node);
-    is_compared(record, services.now()) && power.map_or(true, |power| power.supports_power_sync(&record.node))
+    is_compared(record, services.now())
+        && services.leads(&record.node)
+        && power.map_or(true, |power| power.supports_power_sync(&record.node))
 }
 
 impl PowerSync {

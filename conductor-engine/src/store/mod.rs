@@ -9,7 +9,7 @@
 //! ([`NodeStore::hear`]), because they are written to its session and nowhere else, and count for the boot they came
 //! from alone.
 //!
-//! A [`Store`] is three traits. Tests of a new store run [`conformance`] (feature `conformance`) against it, as those
+//! A [`Store`] is four traits. Tests of a new store run [`conformance`] (feature `conformance`) against it, as those
 //! of the store in SQLite and of the one in memory do.
 //!
 //! All statements are in one folder and are SQL that SQLite and PostgreSQL read alike: `$1` for parameters, TEXT,
@@ -21,6 +21,7 @@ mod catalogue;
 mod changes;
 #[cfg(any(test, feature = "conformance", feature = "sqlite"))]
 mod columns;
+mod conductors;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 #[cfg(feature = "sqlite")]
@@ -39,6 +40,7 @@ mod waits;
 
 pub use catalogue::CatalogueStore;
 pub use changes::{ChangeFeed, Changed, Changes};
+pub use conductors::{ConductorRecord, ConductorStore, OfferedHardware, ProcessId};
 pub use evidence::EvidenceStore;
 pub use farrier_conductor::task::change::{BootTraceChange, InspectionChange, SessionChange};
 pub use nodes::NodeStore;
@@ -105,6 +107,6 @@ pub enum StoreError {
 }
 
 /// All that a conductor keeps.
-pub trait Store: NodeStore + EvidenceStore + CatalogueStore {}
+pub trait Store: NodeStore + EvidenceStore + CatalogueStore + ConductorStore {}
 
-impl<T: NodeStore + EvidenceStore + CatalogueStore> Store for T {}
+impl<T: NodeStore + EvidenceStore + CatalogueStore + ConductorStore> Store for T {}

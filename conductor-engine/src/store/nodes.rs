@@ -160,6 +160,14 @@ pub trait NodeStore: Send + Sync {
     /// [`StoreError::Failed`].
     async fn release(&self, lease: &Lease) -> Result<(), StoreError>;
 
+    /// Has a lease expired that was not renewed since it was seen: should its conductor still run, it is overtaken. Refused
+    /// (false) when it was renewed, has ended or was taken.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn expire(&self, held: &Held) -> Result<bool, StoreError>;
+
     /// Has every lease of a conductor expired, of one that is no more: should it still run, it is overtaken.
     ///
     /// # Errors

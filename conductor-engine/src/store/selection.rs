@@ -158,6 +158,11 @@ impl Outline {
     pub fn field(&self, name: &str) -> Option<&Value> {
         self.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value)
     }
+
+    /// The value of a column of text, empty where there is none.
+    pub fn text(&self, name: &str) -> &str {
+        self.field(name).and_then(Value::as_str).unwrap_or_default()
+    }
 }
 
 /// What is kept of a node and its agent beside columns of the node. It is text, since most of it goes into answers as

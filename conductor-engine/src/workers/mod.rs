@@ -12,25 +12,36 @@ mod work;
 
 use crate::error::{Error, Reason, codes};
 use crate::lease::HeldTask;
-use crate::services::Services;
+use crate::services::{Phase, Services};
 use crate::store::{Changed, StoreError};
 use crate::workers::pass::{Schedule, WorkerPass, WorkerState};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 use uuid::Uuid;
 
 /// Pause before a worker tries again what the store refused.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 
+/// How many workers make their first pass at a time: when a conductor starts, or thousands of orders come at once, BMCs,
+/// networks and the store are not asked by all of them together.
+const BEGINNERS: usize = 50;
+
+/// How long a worker that begins keeps others from it: what hangs holds up nobody.
+const HEAD_START: Duration = Duration::from_secs(1);
+
 /// The workers of this conductor.
 pub(crate) struct Workers {
     services: Arc<Services>,
     slots: Mutex<HashMap<Uuid, Arc<WorkerSlot>>>,
     passes: Passes,
+    /// How many workers make their first pass at a time.
+    begins: Semaphore,
+    /// Told when a worker has ended.
+    ended: Notify,
 }
 
 /// The passes that were made.
@@ -91,7 +102,8 @@ impl WorkerSlot {
 impl Workers {
     /// Nobody works yet.
     pub(crate) fn new(services: Arc<Services>) -> Arc<Self> {
-        Arc::new(Self { services, slots: Mutex::default(), passes: Passes::default() })
+        let (slots, passes, ended) = Default::default();
+        Arc::new(Self { services, slots, passes, begins: Semaphore::new(BEGINNERS), ended })
     }
 
     /// What the workers do.
@@ -106,7 +118,7 @@ impl Workers {
         }
     }
 
-    /// Hands a node over under its lease.
+    /// Hands a node over under its lease. A conductor that stops leaves it to the next one.
     pub(crate) fn hand_over(self: &Arc<Self>, task: HeldTask) {
         self.tell(task.node.uuid, |inbox| {
             inbox.wake();
@@ -153,12 +165,20 @@ impl Workers {
         }
     }
 
+    /// Whether a worker looks after a node.
+    pub(crate) fn attends(&self, node: Uuid) -> bool {
+        self.slots().contains_key(&node)
+    }
+
     /// Has a worker look after a node, if none does.
     pub(crate) fn attend(self: &Arc<Self>, node: Uuid) {
         self.tell(node, |_| {});
     }
 
     fn tell(self: &Arc<Self>, node: Uuid, tell: impl FnOnce(&mut Inbox)) {
+        if self.services.is_stopping() {
+            return;
+        }
         let mut slots = self.slots();
         let is_new = !slots.contains_key(&node);
         let slot = Arc::clone(slots.entry(node).or_default());
@@ -178,24 +198,69 @@ impl Workers {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits until no worker makes a pass any more, for as long as that may take. What takes longer is cut off. From then on
+    /// none begins.
+    pub(crate) async fn drain(&self, limit: Duration) {
+        self.services.phase.send_modify(|phase| *phase = (*phase).max(Phase::Drains));
+        if timeout(limit, self.none_works()).await.is_err() {
+            let nodes = self.slots().len();
+            tracing::warn!(
+                "{nodes} nodes are worked on after {} s; another conductor goes on",
+                limit.as_secs()
+            );
+            self.services.phase.send_replace(Phase::Ends);
+            // Each is cut off soon, but for one whose driver blocks its thread.
+            drop(timeout(STORE_PAUSE * 2, self.none_works()).await);
+        }
+        self.services.phase.send_replace(Phase::Ends);
+    }
+
+    async fn none_works(&self) {
+        loop {
+            let ended = self.ended.notified();
+            if self.slots().is_empty() {
+                return;
+            }
+            ended.await;
+        }
+    }
+
     async fn work(self: Arc<Self>, node: Uuid, slot: Arc<WorkerSlot>) {
+        self.make_passes(node, &slot).await;
+        // What was handed over to a conductor that stops is left to the next one.
+        drop(slot.inbox().task.take());
+        let mut slots = self.slots();
+        if slots.get(&node).is_some_and(|known| Arc::ptr_eq(known, &slot)) {
+            slots.remove(&node);
+        }
+        drop(slots);
+        self.ended.notify_waiters();
+    }
+
+    async fn make_passes(self: &Arc<Self>, node: Uuid, slot: &WorkerSlot) {
+        let mut begins = tokio::select! {
+            begins = self.begins.acquire() => begins.ok(),
+            () = self.services.reaches(Phase::Drains) => None,
+        };
         let is_woken = slot.inbox().woken_at.is_some();
         let mut state = if is_woken { WorkerState::woken() } else { WorkerState::new() };
         loop {
+            if self.services.is_stopping() {
+                return;
+            }
             let handed = {
                 let mut inbox = slot.inbox();
                 (inbox.woken_at, inbox.waits_for_lease) = (None, false);
                 inbox.task.take()
             };
             let begun = Instant::now();
-            let next = match self
-                .in_task(node, async move |pass| (pass.take(handed, &mut state).await, state))
-                .await
-            {
+            let pass = self.in_task(node, async move |pass| (pass.take(handed, &mut state).await, state));
+            let next = match paced(pass, begins.take()).await {
                 Ok((next, after)) => {
                     state = after;
                     next
                 }
+                Err(_) if self.services.is_stopping() => return,
                 Err(reason) => {
                     state = WorkerState::new();
                     self.fail(node, reason).await
@@ -204,7 +269,7 @@ impl Workers {
             self.passes.note(begun.elapsed());
             let pause = match next {
                 Ok(Schedule::Again) => continue,
-                Ok(Schedule::Nothing) => match self.leave(node, &slot) {
+                Ok(Schedule::Nothing) => match self.leave(node, slot) {
                     true => return,
                     false => continue,
                 },
@@ -217,6 +282,7 @@ impl Workers {
             };
             tokio::select! {
                 () = slot.wake.notified() => {}
+                () = self.services.reaches(Phase::Drains) => {}
                 () = tokio::time::sleep(pause) => {}
             }
         }
@@ -232,22 +298,22 @@ impl Workers {
         let pass = WorkerPass::new(Arc::clone(&self.services), node);
         let limit = self.services.settings.pass_timeout;
         let mut task = tokio::spawn(async move { work(pass).await });
-        match timeout(limit, &mut task).await {
-            Ok(Ok(done)) => Ok(done),
-            Ok(Err(_)) => {
-                Err(Reason::new(codes::WORKER_FAILED, "the conductor's own work crashed; see its log"))
+        let text = tokio::select! {
+            ended = &mut task => {
+                let crashed = "the conductor's own work crashed; see its log";
+                return ended.map_err(|_| Reason::new(codes::WORKER_FAILED, crashed));
             }
-            Err(_) => {
-                task.abort();
-                // What it holds is free when its last call returns, which may be never.
-                if timeout(STORE_PAUSE, task).await.is_err() {
-                    tracing::error!(%node, "a call of the conductor's own work does not return");
-                }
-                let limit = limit.as_secs();
-                let text = format!("the conductor's own work did not end within {limit} s; see its log");
-                Err(Reason::new(codes::WORKER_FAILED, text))
+            () = tokio::time::sleep(limit) => {
+                format!("the conductor's own work did not end within {} s; see its log", limit.as_secs())
             }
+            () = self.services.reaches(Phase::Ends) => "the conductor stopped".to_owned(),
+        };
+        task.abort();
+        // What it holds is free when its last call returns, which may be never.
+        if timeout(STORE_PAUSE, task).await.is_err() {
+            tracing::error!(%node, "a call of the conductor's own work does not return");
         }
+        Err(Reason::new(codes::WORKER_FAILED, text))
     }
 
     /// Ends the operation of a node whose pass has crashed. Should that crash as well, the node is left as it is
@@ -281,6 +347,18 @@ impl Workers {
                 tracing::error!("work on a node pauses: {error}");
                 STORE_PAUSE
             }
+        }
+    }
+}
+
+/// Makes a pass, which keeps others from beginning for a while where it is the first one of its worker.
+async fn paced<T>(pass: impl Future<Output = T>, begins: Option<SemaphorePermit<'_>>) -> T {
+    let mut pass = std::pin::pin!(pass);
+    match timeout(HEAD_START, &mut pass).await {
+        Ok(done) => done,
+        Err(_) => {
+            drop(begins);
+            pass.await
         }
     }
 }

@@ -1,9 +1,11 @@
 //! One pass of a worker: does what there is to do for its node, or looks after its wait.
 
 use crate::error::{Error, Reason, codes};
+use crate::explain::work_in_words;
 use crate::lease::HeldTask;
 use crate::operations::inspect as inspection;
 use crate::operations::{self, ATTEMPTS};
+use crate::placement::Place;
 use crate::services::{ENDED, Services};
 use crate::store::{Record, Revision};
 use crate::workers::power_check::PowerCheck;
@@ -12,7 +14,7 @@ use crate::workers::work::{Operation, Work};
 use farrier_conductor::agent::AgentClient;
 use farrier_conductor::deploy::DeployInterface;
 use farrier_conductor::in_band::RescueInterface;
-use farrier_conductor::model::{Event, Node, ProvisionState};
+use farrier_conductor::model::{Activity, Event, Node, ProvisionState, StepKind};
 use farrier_conductor::steps::{self, Progress};
 use farrier_conductor::task::event::EventKind;
 use std::sync::Arc;
@@ -95,14 +97,32 @@ impl WorkerPass {
             return self.carry_out(task).await;
         }
         if let Some(task) = HeldTask::pick_up(&self.services, self.node).await? {
-            return self.take_up(task).await;
+            return match self.services.leads(&task.node) {
+                true => self.take_up(task).await,
+                // What its task left goes on where the node is led.
+                false => task.leave().await.map(|()| Schedule::Again),
+            };
         }
         let Some((revision, record)) = state.look(&self.services, self.node).await? else {
+            self.services.limits.leave(self.node);
             return Ok(Schedule::Nothing);
         };
-        match Work::of(&record.node, record.order.as_ref()) {
+        let work = Work::of(&record.node, record.order.as_ref());
+        if work != Work::Nothing {
+            match self.services.placement.of(&record.node) {
+                Place::Here => {}
+                Place::At(_) => {
+                    self.services.limits.leave(self.node);
+                    return Ok(Schedule::Nothing);
+                }
+                Place::Nowhere(_) => return Ok(Schedule::After(self.services.settings.check_interval)),
+            }
+        }
+        let is_admitted = self.services.limits.admits(&record.node, record.order.as_ref());
+        match work {
             Work::Nothing => Ok(Schedule::Nothing),
             Work::Await => self.wait(&record, state).await,
+            Work::Operation(_) if !is_admitted => Ok(Schedule::After(self.services.settings.check_interval)),
             _ if self.is_held(&revision) => Ok(Schedule::WhenFree),
             // The worker that worked on it is no more.
             _ => self.take_up(HeldTask::try_acquire(&self.services, self.node).await?).await,
@@ -127,19 +147,14 @@ impl WorkerPass {
 
     /// Goes on where a conductor stopped.
     async fn take_up(&self, mut task: HeldTask) -> Result<Schedule, Error> {
-        if !task.was_left()
-            && let Some(order) = task.order_mut()
-        {
-            order.attempts += 1;
-            let order = *order;
-            if order.attempts > ATTEMPTS {
-                let text = format!(
-                    "the conductor stopped {ATTEMPTS} times while it carried out the order {:?}; see its log",
-                    order.verb.as_str()
-                );
+        if task.follows_crash() {
+            let interruptions = count_interruption(&mut task);
+            let work = work_in_words(&task.node, task.order());
+            if interruptions > ATTEMPTS {
+                let text = format!("the conductor stopped {ATTEMPTS} times while it {work}; see its log");
                 return self.end(task, &Reason::new(codes::CONDUCTOR_STOPPED, text)).await;
             }
-            tracing::warn!(node = %task.node.label(), "an order is taken up again: {}", order.verb);
+            tracing::warn!(node = %task.node.label(), "a conductor stopped while it {work}; this one goes on");
             task.save().await?;
         }
         self.carry_out(task).await
@@ -149,6 +164,10 @@ impl WorkerPass {
     pub(crate) async fn carry_out(&self, task: HeldTask) -> Result<Schedule, Error> {
         let mut more = Some(task);
         while let Some(task) = more {
+            // Dropped, the lease is left, and given back when the conductor ends.
+            if self.services.is_stopping() {
+                break;
+            }
             more = self.work_on(task).await?;
         }
         Ok(Schedule::Again)
@@ -172,6 +191,10 @@ impl WorkerPass {
             Work::CleanUp => {
                 let (deploy, rescue) = self.interfaces(&task.node);
                 operations::clean_up(task, deploy, rescue).await?;
+            }
+            // It waits in its queue, without a lease.
+            Work::Operation(_) if !self.services.limits.admits(&task.node, task.order()) => {
+                task.leave().await?
             }
             Work::Operation(operation) => {
                 let progress = self.carry_on(&mut task, operation).await;
@@ -199,10 +222,21 @@ impl WorkerPass {
         let Self { services, .. } = self;
         match operation {
             Operation::Steps(kind) => {
+                if kind == StepKind::Deploy {
+                    services.choose_deploy(&mut task.node)?;
+                }
                 let deploy = services.deploy_interface(&task.node)?;
+                // It may have been ordered by way of a conductor that could not see what its steps are.
+                let plan = task.node.plan(kind);
+                if task.order().is_some() && plan.index.is_none() && plan.failed.is_none() {
+                    steps::check(task, &*deploy, kind).await?;
+                }
                 Ok(steps::resume(task, &*deploy, kind).await?)
             }
-            Operation::Adopt => operations::adopt(task, &*services.deploy_interface(&task.node)?).await,
+            Operation::Adopt => {
+                services.choose_deploy(&mut task.node)?;
+                operations::adopt(task, &*services.deploy_interface(&task.node)?).await
+            }
             Operation::Inspect => inspection::begin(task, &*services.inspect_interface(&task.node)?).await,
             Operation::ContinueInspection => {
                 inspection::go_on(task, &*services.inspect_interface(&task.node)?).await
@@ -254,5 +288,20 @@ impl WorkerPass {
         *task.order_mut() = None;
         task.finish().await?;
         Ok(Schedule::Again)
+    }
+}
+
+/// Counts that a conductor stopped in the middle of an operation, or of an order of a node at rest. What is ordered of the
+/// power of a node beside its operation counts with the operation.
+fn count_interruption(task: &mut HeldTask) -> u64 {
+    match (task.node.provision_state.activity(), task.order_mut()) {
+        (Activity::Rest | Activity::Hold | Activity::Failed, Some(order)) => {
+            order.attempts += 1;
+            order.attempts.unsigned_abs()
+        }
+        _ => {
+            let interruptions = &mut task.node.driver_internal_info.interruptions;
+            *interruptions.insert(interruptions.unwrap_or_default() + 1)
+        }
     }
 }

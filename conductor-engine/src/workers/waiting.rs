@@ -405,6 +405,8 @@ impl WorkerPass {
 /// Boots the ramdisk by the next boot interface of the node.
 async fn boot_otherwise(task: &mut HeldTask, reason: &str) -> Result<Progress, Error> {
     if task.fall_back(reason).await? {
+        // The deadline is that of the new boot.
+        task.node.provision_updated_at = task.services().now();
         match task.node.provision_state.family() {
             Some(Family::Inspect) => in_band::boot(task).await?,
             _ => ramdisk::boot(task).await?,

@@ -358,6 +358,16 @@ async fn f37_a_step_whose_answer_was_lost_is_not_sent_twice() {
 }
 
 #[tokio::test]
+async fn e17_a_step_that_ended_before_its_answer_was_missed_does_not_run_twice() {
+    let stage = Stage::new(Script { loses_late_answer: true, ..Script::default() }).await;
+    stage.manageable().await;
+    stage.clean(json!([{"interface": "deploy", "step": "erase_devices"}])).await;
+    let node = stage.wait_for(ProvisionState::Manageable).await;
+    assert_eq!(node.last_error, None);
+    assert_eq!(stage.script().steps(), ["clean deploy.erase_devices"]);
+}
+
+#[tokio::test]
 async fn a_machine_that_stays_on_is_forced_off() {
     let stage = Stage::new(Script { stays_on: true, ..Script::default() }).await;
     stage.deploy().await;

@@ -60,9 +60,17 @@ fn drivers() -> Drivers {
 
 /// A conductor with these drivers.
 async fn started(folder: &tempfile::TempDir, drivers: Drivers) -> Result<Conductor, Error> {
+    started_as("farrier", folder, drivers).await
+}
+
+async fn started_as(name: &str, folder: &tempfile::TempDir, drivers: Drivers) -> Result<Conductor, Error> {
     let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
     // Nothing boots, so a deployment waits for as long as a test takes.
-    let settings = Settings { deploy_callback_timeout: PATIENCE, ..quick("http://127.0.0.1:1") };
+    let settings = Settings {
+        conductor_name: name.to_owned(),
+        deploy_callback_timeout: PATIENCE,
+        ..quick("http://127.0.0.1:1")
+    };
     Conductor::builder(settings, store, drivers).start().await
 }
 
@@ -254,6 +262,6 @@ async fn firmware_gets_its_boot_configuration_while_the_ramdisk_boots_and_else_n
     assert!(matches!(renamed, Err(Error::Task(TaskError::InvalidState { .. }))), "{renamed:?}");
     found(&url, CARD).await;
     // Another conductor, which does not own the node, answers as this one does.
-    let other = started(&folder, drivers()).await.unwrap();
+    let other = started_as("other", &folder, drivers()).await.unwrap();
     found(&boot_url(&other).await, CARD).await;
 }

@@ -16,4 +16,5 @@ mod operations;
 mod ramdisk;
 mod records;
 mod rest;
+mod sharing;
 mod stand_ins;

@@ -187,6 +187,22 @@ impl AgentClient {
     /// Any [`AgentError`] except [`AgentError::Failed`]: whether the command itself succeeded is in
     /// its status.
     pub async fn execute(&self, name: &str, params: Value, wait: Wait) -> Result<CommandResult, AgentError> {
+        self.execute_once(name, params, wait, |_| false).await
+    }
+
+    /// As [`Self::execute`], of a command that must not run twice: one whose answer is lost is known by its result too, when it
+    /// has ended meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::execute`].
+    pub async fn execute_once(
+        &self,
+        name: &str,
+        params: Value,
+        wait: Wait,
+        is_known: impl Fn(&CommandResult) -> bool,
+    ) -> Result<CommandResult, AgentError> {
         let body = json!({"name": name, "params": params});
         let mut last = String::new();
         for attempt in 1..=self.settings.max_command_attempts {
@@ -194,8 +210,8 @@ impl AgentClient {
                 Ok(response) => return self.read(name, response).await,
                 Err(reason) => last = reason,
             }
-            if let Some(running) = self.running(short_name(name)).await {
-                return Ok(running);
+            if let Some(begun) = self.begun(short_name(name), &is_known).await {
+                return Ok(begun);
             }
             self.pause_after(attempt).await;
         }
@@ -328,11 +344,12 @@ impl AgentClient {
         }
     }
 
-    /// The newest command, when it has this name and runs (lesson F37).
-    async fn running(&self, name: &str) -> Option<CommandResult> {
+    /// The newest command, when it has this name and runs (lesson F37), or is known by its result.
+    async fn begun(&self, name: &str, is_known: &impl Fn(&CommandResult) -> bool) -> Option<CommandResult> {
         let response = self.with_token(self.http.get(self.commands_url())).send().await.ok()?;
         let newest = self.read_list(name, response).await.ok()?.pop()?;
-        (newest.command_name == name && newest.command_status == CommandStatus::Running).then_some(newest)
+        let has_begun = newest.command_status == CommandStatus::Running || is_known(&newest);
+        (newest.command_name == name && has_begun).then_some(newest)
     }
 
     async fn read<T: DeserializeOwned + Send + 'static>(

@@ -2,7 +2,7 @@
 
 use super::agent_base::{self, CoreStep};
 use super::image::Image;
-use super::local_boot::{self, PartitionUuids, boot_mode};
+use super::local_boot::{self, PartitionUuids};
 use crate::deploy::AgentDeploy;
 use crate::error::Error;
 use crate::interfaces::base::{Interface, InterfaceError};
@@ -68,7 +68,7 @@ impl AgentDeploy for Direct {
 async fn write_image(task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
     let image = Image::from_instance_info(&task.node.instance_info)?;
     let config_drive = task.config_drive().await?;
-    let args = json!({"image_info": image.info(task.node.uuid, boot_mode(&task.node)?, config_drive.as_deref()), "configdrive": config_drive});
+    let args = json!({"image_info": image.info(task.node.uuid, task.node.boot_mode()?, config_drive.as_deref()), "configdrive": config_drive});
     let outcome = agent_base::start(task, step, args).await?;
     task.emit_once(EventKind::WriteStarted);
     Ok(outcome)

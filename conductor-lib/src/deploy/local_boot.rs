@@ -2,7 +2,7 @@
 
 use super::image::Image;
 use crate::error::Error;
-use crate::model::{BootMode, Node};
+use crate::model::BootMode;
 use crate::task::Task;
 use crate::task::event::EventKind;
 use serde_json::json;
@@ -26,7 +26,7 @@ pub struct PartitionUuids {
 pub async fn configure(task: &mut Task, uuids: PartitionUuids) -> Result<(), Error> {
     task.node.driver_internal_info.root_uuid_or_disk_id.clone_from(&uuids.root);
     let is_partition = Image::from_instance_info(&task.node.instance_info)?.layout().is_some();
-    let boot_mode = boot_mode(&task.node)?;
+    let boot_mode = task.node.boot_mode()?;
     if is_partition || boot_mode == BootMode::Uefi {
         // An image of a whole disk has its own partitions, which the agent finds.
         let params = json!({
@@ -39,34 +39,4 @@ pub async fn configure(task: &mut Task, uuids: PartitionUuids) -> Result<(), Err
         task.emit(EventKind::BootEntry);
     }
     task.prepare_instance().await
-}
-
-/// The boot mode of the node's capabilities; UEFI unless they say otherwise.
-///
-/// # Errors
-///
-/// [`Error::Invalid`] when they cannot be read.
-pub fn boot_mode(node: &Node) -> Result<BootMode, Error> {
-    Ok(node.properties.capabilities()?.boot_mode()?.unwrap_or(BootMode::Uefi))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::NewNode;
-    use time::OffsetDateTime;
-
-    #[test]
-    fn boot_mode_comes_from_the_capabilities() {
-        let mut node = Node::enrol(NewNode::default(), OffsetDateTime::UNIX_EPOCH);
-        for (capabilities, uefi) in [
-            (json!("boot_mode:bios"), false),
-            (json!("cpu_vt:true, boot_mode:bios"), false),
-            (json!("boot_mode:uefi"), true),
-            (json!(null), true),
-        ] {
-            node.properties.insert("capabilities".into(), capabilities.clone());
-            assert_eq!(boot_mode(&node).unwrap() == BootMode::Uefi, uefi, "{capabilities}");
-        }
-    }
 }

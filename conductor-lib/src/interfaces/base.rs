@@ -1,7 +1,7 @@
 //! What all interfaces have in common.
 
 use super::outcome::DriverStep;
-use crate::model::{InterfaceKind, Node, PlannedStep, RequestedStep, StepKind};
+use crate::model::{BadValue, InterfaceKind, Node, PlannedStep, RequestedStep, StepKind};
 use crate::plan::KnownStep;
 use async_trait::async_trait;
 
@@ -119,6 +119,13 @@ pub enum InterfaceError {
     /// machine.
     #[error(transparent)]
     NotAsked(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// A value of the record cannot be used.
+impl From<BadValue> for InterfaceError {
+    fn from(error: BadValue) -> Self {
+        Self::Invalid { field: error.key, reason: error.reason }
+    }
 }
 
 impl InterfaceError {

@@ -18,6 +18,7 @@ use crate::task::Task;
 use crate::task::agent_steps;
 use crate::task::ramdisk;
 use farrier_protocol::command::CommandResult;
+use rand::Rng;
 
 /// Takes note of what runs without the ramdisk, of the operation that a node has entered. Of a deployment it sees
 /// whether that can be, as far as its steps are known before the agent runs; cleaning and service see that when they
@@ -63,6 +64,12 @@ pub async fn resume(
 ) -> Result<Progress, Error> {
     let plan = task.node.plan(kind);
     match (plan.index, task.node.step(kind)) {
+        // Every step was done: its end alone failed.
+        (None, _)
+            if plan.failed.is_some_and(|failed| !plan.steps.is_empty() && failed == plan.steps.len()) =>
+        {
+            end(task, deploy, kind).await
+        }
         (None, _) if let Some(failed) = plan.failed => match retry(task, kind, failed).await? {
             RetryAt::Step(index) => run(task, deploy, kind, index).await,
             RetryAt::Beginning => start(task, deploy, kind).await,
@@ -445,7 +452,7 @@ async fn end(task: &mut Task, deploy: &dyn DeployInterface, kind: StepKind) -> R
     *task.node.step_mut(kind) = None;
     let plan = task.node.plan_mut(kind);
     plan.index = Some(plan.steps.len());
-    super::tear_down(task, deploy, kind).await?;
+    tear_down_patiently(task, deploy, kind).await?;
     if kind == StepKind::Clean && !task.node.is_cleaned_by_hand() {
         task.host.mark_erasure(&mut task.node).await?;
     }
@@ -457,6 +464,29 @@ async fn end(task: &mut Task, deploy: &dyn DeployInterface, kind: StepKind) -> R
     task.host.end_order();
     task.enter(if is_manageable { Event::Manage } else { Event::Done })?;
     Ok(Progress::Done)
+}
+
+/// Undoes what was prepared, once more when a BMC does not do its part at once: what has been done for hours is not thrown away
+/// for that.
+async fn tear_down_patiently(
+    task: &mut Task,
+    deploy: &dyn DeployInterface,
+    kind: StepKind,
+) -> Result<(), Error> {
+    let (attempts, pause) = (task.settings().tear_down_attempts.max(1), task.settings().tear_down_pause);
+    for attempt in 1.. {
+        match super::tear_down(task, deploy, kind).await {
+            Err(error @ Error::Host(_)) => return Err(error),
+            Err(error) if attempt < attempts => {
+                tracing::warn!(node = %task.node.label(), "the end of the {kind} is tried again: {error}");
+                let factor = rand::rng().random_range(0.5..1.5);
+                tokio::time::sleep(pause.mul_f64(factor)).await;
+            }
+            Err(error) => return Err(step_failed(kind, None, error.to_string())),
+            Ok(()) => return Ok(()),
+        }
+    }
+    Ok(())
 }
 
 /// The store's errors fail no step.

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::heartbeat::judge::{INDEX, command};
 use crate::model::{PlannedStep, StepKind};
 use crate::task::Task;
+use farrier_protocol::command::CommandResult;
 use farrier_protocol::step::{HardwareManagerVersions, StepDescription};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -61,6 +62,12 @@ pub async fn start(task: &Task, kind: StepKind, step: &PlannedStep, args: &Value
         format!("{kind}_version"): task.session.hardware_manager_version,
     });
     let name = format!("{kind}.{}", command(kind));
-    task.agent().await?.execute(&name, params, Wait::UntilAccepted).await?;
+    let nonce = task.node.plan(kind).nonce.clone();
+    let is_this_run = |result: &CommandResult| {
+        let echoed = result.command_result.as_ref().and_then(|value| value.get(format!("{kind}_step")));
+        let echoed = echoed.and_then(|step| step.get(NONCE)?.as_str());
+        nonce.is_some() && echoed == nonce.as_deref()
+    };
+    task.agent().await?.execute_once(&name, params, Wait::UntilAccepted, is_this_run).await?;
     Ok(())
 }

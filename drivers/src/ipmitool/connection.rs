@@ -2,7 +2,7 @@
 
 use crate::client::secret::Secret;
 use farrier_conductor::interfaces::{InterfaceError, Properties};
-use farrier_conductor::model::{BootMode, Node};
+use farrier_conductor::model::Node;
 use serde_json::Value;
 
 /// The keys of `driver_info` that say it.
@@ -122,17 +122,6 @@ impl Connection {
         arguments.extend(self.bridging.iter().cloned());
         arguments
     }
-}
-
-/// How the machine of a node starts: as its record says, or else by UEFI.
-///
-/// # Errors
-///
-/// [`InterfaceError::Invalid`].
-pub(super) fn boot_mode(node: &Node) -> Result<BootMode, InterfaceError> {
-    let read = node.properties.capabilities().and_then(|capabilities| capabilities.boot_mode());
-    let read = read.map_err(|error| InterfaceError::invalid("properties", error.to_string()))?;
-    Ok(read.unwrap_or(BootMode::Uefi))
 }
 
 fn text(node: &Node, key: &'static str) -> Result<Option<String>, InterfaceError> {

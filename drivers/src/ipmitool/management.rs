@@ -102,7 +102,8 @@ impl Interface for IpmiManagement {
 
     async fn validate(&self, node: &Node) -> Result<(), InterfaceError> {
         Connection::read(node)?;
-        connection::boot_mode(node).map(drop)
+        node.boot_mode()?;
+        Ok(())
     }
 }
 
@@ -118,7 +119,7 @@ impl ManagementInterface for IpmiManagement {
         device: BootDevice,
         persistent: bool,
     ) -> Result<(), InterfaceError> {
-        let (bmc, mode) = (self.bmcs.bmc(node)?, connection::boot_mode(node)?);
+        let (bmc, mode) = (self.bmcs.bmc(node)?, node.boot_mode()?);
         let Some((_, name, number, _)) = DEVICES.iter().find(|(one, ..)| *one == device) else {
             return InterfaceError::unsupported(InterfaceKind::Management, "this boot device");
         };

@@ -13,7 +13,7 @@ use farrier_conductor::deploy::agent_base::{self, CoreStep};
 use farrier_conductor::deploy::disk_export::{self, Access, DiskExport, PORT_KEY, portal_port};
 use farrier_conductor::deploy::image::Image;
 use farrier_conductor::deploy::invalid;
-use farrier_conductor::deploy::local_boot::{self, PartitionUuids, boot_mode};
+use farrier_conductor::deploy::local_boot::{self, PartitionUuids};
 use farrier_conductor::interfaces::{Interface, InterfaceError, Outcome, Properties};
 use farrier_conductor::model::{BootMode, Node, PlannedStep};
 use farrier_conductor::plan::KnownStep;
@@ -173,7 +173,7 @@ impl AgentDeploy for IscsiDeploy {
 }
 
 fn job(node: &Node, image: &Image, config_drive: Option<String>) -> Result<Job, Error> {
-    let mode = boot_mode(node)?;
+    let mode = node.boot_mode()?;
     let info = image.info(node.uuid, mode, None);
     let asked = lookup::Node {
         instance_info: node.instance_info.0.clone(),

@@ -1,6 +1,5 @@
 //! The boot loader for a machine's firmware: by architecture and boot mode (section 6.7).
 
-use super::boot_mode::boot_mode;
 use super::by_arch::ByArch;
 use crate::cpu_arch;
 use farrier_conductor::interfaces::InterfaceError;
@@ -23,7 +22,7 @@ impl BootFileNames {
     /// The capabilities of the node cannot be read.
     pub fn of(&self, node: &Node, is_ipxe: bool) -> Result<String, InterfaceError> {
         let configured = if is_ipxe { &self.ipxe } else { &self.pxe };
-        let built_in = match (is_ipxe, cpu_arch::of(node), boot_mode(node)?) {
+        let built_in = match (is_ipxe, cpu_arch::of(node), node.boot_mode()?) {
             (false, "aarch64", _) => "bootaa64.efi",
             (false, _, BootMode::Uefi) => "bootx64.efi",
             (false, _, BootMode::Bios) => "pxelinux.0",

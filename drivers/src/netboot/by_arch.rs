@@ -1,7 +1,6 @@
 //! Settings that differ by the architecture and the boot mode of a machine (section 6.7, F59), and the images of nodes
 //! that name none.
 
-use super::boot_mode::boot_mode;
 use crate::cpu_arch;
 use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::model::Node;
@@ -18,7 +17,7 @@ impl<T> ByArch<T> {
     ///
     /// The capabilities of the node cannot be read.
     pub fn get(&self, node: &Node) -> Result<Option<&T>, InterfaceError> {
-        let (architecture, mode) = (cpu_arch::of(node), boot_mode(node)?);
+        let (architecture, mode) = (cpu_arch::of(node), node.boot_mode()?);
         let of_mode = self.0.get(&format!("{architecture}-{}", mode.as_str()));
         Ok(of_mode.or_else(|| self.0.get(architecture)))
     }

@@ -1,6 +1,5 @@
 //! The ways to boot from the network, each of which is a boot interface.
 
-use super::boot_mode::boot_mode;
 use super::names::Dialect;
 use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::model::{BootMode, Node};
@@ -48,7 +47,7 @@ impl Method {
     ///
     /// The machine cannot boot like this.
     pub(super) fn dialect(self, node: &Node) -> Result<Dialect, InterfaceError> {
-        match (self, boot_mode(node)?) {
+        match (self, node.boot_mode()?) {
             (Self::Http | Self::HttpIpxe, BootMode::Bios) => Err(InterfaceError::invalid(
                 "capabilities",
                 "boot_mode is bios, and only UEFI boots by HTTP; choose the boot interface ipxe or pxe",

@@ -9,7 +9,7 @@
 //! - [`render`]: the configurations of boot loaders; [`templates`]: their form, and how an operator replaces it.
 //! - [`interface`]: the boot interfaces, and the function; [`method`]: how they differ.
 //! - [`root_script`](scripts::root_script): what every machine is sent to first, which finds its own.
-//! - [`by_arch`]: settings that differ by architecture and [`boot_mode`].
+//! - [`by_arch`]: settings that differ by architecture and [boot mode](farrier_conductor::model::Node::boot_mode).
 //! - [`boot_file_names`]: the boot loader of each firmware; [`loaders`]: those of the distribution;
 //!   [`dhcp_options`]: the DHCP options for it.
 //! - [`tftp`]: how most of them are loaded.
@@ -17,7 +17,6 @@
 //!   [`boot_roots`]: which server is for which boot interface.
 
 pub mod boot_file_names;
-pub mod boot_mode;
 pub mod boot_roots;
 pub mod by_arch;
 pub mod dhcp_options;

@@ -2,7 +2,6 @@
 //! itself (UEFI HTTP boot). What is on the medium is the same as with virtual media, and so is who serves it.
 
 use super::interface::{DRIVE, KEYS, VirtualMediaBoot, network_text};
-use crate::netboot::boot_mode::boot_mode;
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
     BootCapability, BootContext, BootExtension, BootInterface, Interface, InterfaceError, Properties,
@@ -41,7 +40,7 @@ impl Interface for HttpsBoot {
     }
 
     async fn validate(&self, node: &Node) -> Result<(), InterfaceError> {
-        if boot_mode(node)? == BootMode::Bios {
+        if node.boot_mode()? == BootMode::Bios {
             let reason = "boot_mode is bios, and only UEFI boots by HTTP; choose another boot_interface";
             return Err(InterfaceError::invalid("capabilities", reason));
         }

@@ -4,7 +4,6 @@ use super::iso_spec::IsoSpec;
 use super::loaders::Firmware;
 use super::published_media::PublishedMedia;
 use crate::cpu_arch;
-use crate::netboot::boot_mode::boot_mode;
 use crate::netboot::images::{self, Image, Images};
 use crate::netboot::names::Ramdisk;
 use crate::netboot::target::{self, Defaults};
@@ -135,7 +134,7 @@ impl VirtualMediaBoot {
                 None => None,
             },
         };
-        let is_bios = boot_mode(node)? == BootMode::Bios;
+        let is_bios = node.boot_mode()? == BootMode::Bios;
         let firmware = Firmware { architecture: cpu_arch::of(node).to_owned(), is_bios };
         Ok(IsoSpec::OfKernel { kernel, ramdisk, bootloader, firmware, additions })
     }

@@ -9,6 +9,7 @@ use crate::serve::options::cleaning::Cleaning;
 use crate::serve::options::deadlines::{Deadlines, PowerSync};
 use crate::serve::options::hardware::Hardware;
 use crate::serve::options::inspection::Inspection;
+use crate::serve::options::limits::Limits;
 use crate::serve::options::netboot::NetbootOptions;
 use crate::serve::options::neutron::NeutronOptions;
 use crate::state::StateDir;
@@ -63,6 +64,10 @@ pub(crate) struct Serve {
     /// conductor resumes the operations under its name.
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     conductor_name: Option<String>,
+    /// Conductor group of this conductor [default: none]. It leads the nodes whose conductor_group is equal; without the
+    /// option, those without a group.
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    conductor_group: Option<String>,
     #[command(flatten)]
     hardware: Hardware,
     #[command(flatten)]
@@ -79,6 +84,8 @@ pub(crate) struct Serve {
     deadlines: Deadlines,
     #[command(flatten)]
     power_sync: PowerSync,
+    #[command(flatten)]
+    limits: Limits,
 }
 
 impl Serve {
@@ -96,6 +103,7 @@ impl Serve {
         let mut settings = Settings {
             heartbeat_timeout: Duration::from_secs(self.heartbeat_timeout),
             conductor_name: self.conductor_name.map_or_else(host_name, Ok)?,
+            conductor_group: self.conductor_group.unwrap_or_default(),
             enable_bios_bootloader_install: self.enable_bios_bootloader_install,
             enable_ramdisk_endpoints: self.enable_ramdisk_endpoints,
             ..Settings::new(self.api_url.unwrap_or_else(|| listeners.ramdisk_url()))
@@ -106,6 +114,7 @@ impl Serve {
         settings.agent.user_agent = UserAgent::new(PRODUCT, &settings.conductor_name);
         self.deadlines.apply(&mut settings);
         self.power_sync.apply(&mut settings);
+        self.limits.apply(&mut settings);
         netboot.apply(&mut settings);
         let store = Arc::new(SqliteStore::open(&database).await?);
         let published_media = netboot.published_media(&state_dir, &settings.api_url)?;
@@ -134,16 +143,29 @@ impl Serve {
         let (serving, stopped) = watch::channel(());
         let api_url = conductor.settings().api_url.clone();
         let served = tokio::spawn(listeners.serve(machines, operators, api_url, stopped));
-        let ended = tokio::select! {
-            ended = renewal => ended,
-            () = conductor.run() => Ok(()),
-            () = netboot.serve() => Ok(()),
-            _ = interrupt.recv() => Ok(()),
-            _ = terminate.recv() => Ok(()),
+        let work = async {
+            tokio::select! {
+                ended = conductor.run() => Ok(ended?),
+                () = netboot.serve() => Ok(()),
+            }
         };
+        let mut work = std::pin::pin!(work);
+        let (ended, runs): (anyhow::Result<()>, bool) = tokio::select! {
+            ended = renewal => (ended, true),
+            ended = &mut work => (ended, false),
+            _ = interrupt.recv() => (Ok(()), true),
+            _ = terminate.recv() => (Ok(()), true),
+        };
+        // Orders are refused first. Machines and agents are served until nothing is under way; a second signal ends that.
+        tokio::select! {
+            () = conductor.drain() => {}
+            _ = &mut work, if runs => {}
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
         drop(serving);
-        conductor.shut_down().await;
         served.await?;
+        conductor.shut_down().await;
         ended
     }
 }

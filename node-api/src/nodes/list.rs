@@ -103,20 +103,25 @@ async fn list(
     let paging = Paging::take(&mut asked)?;
     let mut selection = Selection::first(0);
     selection.filters = among;
-    selection.filters.extend(filters(&conductor, &mut asked)?);
+    selection.filters.extend(filters(&mut asked)?);
+    let led_by = asked.take("conductor", 49)?;
     (selection.sort, selection.descending) = order(&mut asked)?;
     asked.done()?;
     if let Some(marker) = &paging.marker {
         selection.after = Some(place(&conductor, marker, selection.sort).await?);
     }
-    let is_brief = view.needs_only(|field| {
-        ["reservation", "conductor"].contains(&field) || NodeColumn::named(field).is_some()
-    });
+    let columns_tell_leader = conductor.leaders_are_alike();
+    let is_brief = (columns_tell_leader || led_by.is_none())
+        && view.needs_only(|field| match field {
+            "reservation" => true,
+            "conductor" => columns_tell_leader,
+            field => NodeColumn::named(field).is_some(),
+        });
     if is_brief {
         let sort = selection.sort;
         selection.columns.retain(|column| *column == sort || view.shows(column.name()));
     }
-    let source = Nodes { conductor, view, selection, is_brief, ahead: None };
+    let source = Nodes { conductor, view, selection, is_brief, led_by, ahead: None };
     answer("nodes", source, if is_brief { OUTLINES } else { RECORDS }, &paging, url).await
 }
 
@@ -124,7 +129,7 @@ fn column(field: &str) -> NodeColumn {
     NodeColumn::named(field).expect("filters are columns")
 }
 
-fn filters(conductor: &Conductor, asked: &mut Asked) -> Result<Vec<Filter>, Refusal> {
+fn filters(asked: &mut Asked) -> Result<Vec<Filter>, Refusal> {
     let mut filters = Vec::new();
     for (word, since, by) in FILTERS {
         let filter = match by {
@@ -151,9 +156,6 @@ fn filters(conductor: &Conductor, asked: &mut Asked) -> Result<Vec<Filter>, Refu
     // Parts of other machines are left out unless they are asked for.
     if asked.take_flag("include_children", 83)? != Some(true) && !has_parent {
         filters.push(Filter::IsSet(column("parent_node"), false));
-    }
-    if asked.take("conductor", 49)?.is_some_and(|name| name != conductor.settings().conductor_name) {
-        filters.push(Filter::IsOneOf(NodeColumn::UUID, Vec::new()));
     }
     Ok(filters)
 }
@@ -201,6 +203,8 @@ struct Nodes {
     view: View,
     selection: Selection,
     is_brief: bool,
+    /// The conductor that leads them, where those of one are asked for.
+    led_by: Option<String>,
     ahead: Option<JoinHandle<Found>>,
 }
 
@@ -248,7 +252,11 @@ impl Nodes {
 
     /// How a node looks, unless it cannot be read.
     fn shown(&self, outline: Outline, documents: Option<Documents>) -> Option<Shown> {
-        let outline = self.conductor.catalogue().outlined(outline);
+        let outline = self.conductor.catalogue().outlined(outline, documents.as_ref());
+        let leader = outline.field("conductor").and_then(Value::as_str);
+        if self.led_by.as_deref().is_some_and(|name| leader != Some(name)) {
+            return None;
+        }
         let uuid = outline.uuid.to_string();
         let Some(documents) = documents else { return Some(self.view.of("nodes", &uuid, &outline)) };
         match KeptNode::read(&outline, &documents) {

@@ -66,7 +66,7 @@ async fn shown(conductor: &Conductor, mut asked: Asked, id: &str) -> Result<Json
 /// How a node looks in a view.
 pub(super) async fn seen(conductor: &Conductor, view: &View, id: &str) -> Result<Json<Shown>, Refusal> {
     let (outline, documents) = conductor.catalogue().document(id).await?;
-    let outline = conductor.catalogue().outlined(outline);
+    let outline = conductor.catalogue().outlined(outline, Some(&documents));
     let node = KeptNode::read(&outline, &documents).map_err(|error| {
         let reason = format!("the record of node {} cannot be read: {error}", outline.uuid);
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, reason)

@@ -111,7 +111,12 @@ impl From<Error> for Refusal {
                 StatusCode::CONFLICT
             }
             Error::Forbidden(Forbidden::Protected { .. }) => StatusCode::FORBIDDEN,
-            Error::Forbidden(_) | Error::PoweredOn { .. } => StatusCode::BAD_REQUEST,
+            Error::Forbidden(_)
+            | Error::PoweredOn { .. }
+            | Error::NameTaken(_)
+            | Error::Unserved { .. }
+            | Error::LedElsewhere { .. } => StatusCode::BAD_REQUEST,
+            Error::Stopping(_) => StatusCode::SERVICE_UNAVAILABLE,
             Error::Store(StoreError::Full { .. }) => StatusCode::INSUFFICIENT_STORAGE,
             Error::Store(StoreError::Busy { .. }) => StatusCode::SERVICE_UNAVAILABLE,
             Error::Logs(_) | Error::Store(StoreError::Failed { .. }) => StatusCode::INTERNAL_SERVER_ERROR,

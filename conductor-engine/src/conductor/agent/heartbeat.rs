@@ -31,7 +31,7 @@ impl Ramdisks {
                 if record.session.agent_url.is_none() {
                     self.0.events().push(uuid, EventKind::FirstHeartbeat);
                 }
-                if next != Next::Record {
+                if next != Next::Record && self.0.services().leads(&record.node) {
                     self.0.workers().begin(uuid);
                 }
                 return Ok(());

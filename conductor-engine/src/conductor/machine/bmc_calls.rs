@@ -3,7 +3,6 @@
 use crate::conductor::Machines;
 use crate::conductor::machine::driver_calls::in_time;
 use crate::error::Error;
-use crate::lease::HeldTask;
 use farrier_conductor::Error as TaskError;
 use farrier_conductor::interfaces::{FirmwareVersion, Indicator, IndicatorState, InterfaceError};
 use farrier_conductor::model::InterfaceKind::{self, Management};
@@ -17,7 +16,7 @@ impl Machines {
     ///
     /// [`Error::NodeNotFound`], [`Interface`](Error::Task).
     pub async fn indicators(&self, id: &str) -> Result<Vec<Indicator>, Error> {
-        self.indicators_of(&self.0.find(id).await?.node).await
+        self.indicators_of(&self.0.driven(id).await?).await
     }
 
     async fn indicators_of(&self, node: &Node) -> Result<Vec<Indicator>, Error> {
@@ -36,7 +35,7 @@ impl Machines {
         component: &str,
         name: &str,
     ) -> Result<IndicatorState, Error> {
-        let node = self.0.find(id).await?.node;
+        let node = self.0.driven(id).await?;
         let indicator = chosen(self.indicators_of(&node).await?, component, name)?;
         let management = self.0.services().hardware.management(&node)?;
         in_time(&node, Management, "get_indicator_state", management.get_indicator_state(&node, &indicator))
@@ -56,7 +55,7 @@ impl Machines {
         name: &str,
         state: IndicatorState,
     ) -> Result<(), Error> {
-        let task = HeldTask::acquire(self.0.services(), id).await?;
+        let task = self.0.driven_task(id).await?;
         let indicator = chosen(self.indicators_of(&task.node).await?, component, name)?;
         if !indicator.states.contains(&state) {
             let reason =
@@ -81,7 +80,7 @@ impl Machines {
     ///
     /// [`Error::NodeNotFound`], [`Interface`](Error::Task).
     pub async fn firmware_versions(&self, id: &str) -> Result<Vec<FirmwareVersion>, Error> {
-        let node = self.0.find(id).await?.node;
+        let node = self.0.driven(id).await?;
         let management = self.0.services().hardware.management(&node)?;
         match in_time(&node, Management, "get_firmware_versions", management.get_firmware_versions(&node))
             .await
@@ -100,7 +99,7 @@ impl Machines {
     ///
     /// [`Error::NodeNotFound`], [`Interface`](Error::Task).
     pub async fn sensors(&self, id: &str) -> Result<Map<String, Value>, Error> {
-        let node = self.0.find(id).await?.node;
+        let node = self.0.driven(id).await?;
         let management = self.0.services().hardware.management(&node)?;
         in_time(&node, Management, "get_sensors_data", management.get_sensors_data(&node)).await
     }

@@ -3,7 +3,6 @@
 use crate::conductor::Machines;
 use crate::error::Error;
 use crate::evidence::console_log::{self, ConsolePart};
-use crate::lease::HeldTask;
 use farrier_conductor::hardware_type::Validity;
 use farrier_conductor::interfaces::{
     BootDeviceSetting, ConsoleAccess, InterfaceError, VendorMethod, VirtualMedium,
@@ -39,6 +38,10 @@ impl Machines {
     /// [`Error::NodeNotFound`].
     pub async fn validate(&self, id: &str) -> Result<BTreeMap<InterfaceKind, Validity>, Error> {
         let mut node = self.0.find(id).await?.node;
+        if let Err(reason) = self.0.check_driven(&node) {
+            let refused = Validity { result: Some(false), reason: Some(reason.to_string()) };
+            return Ok(InterfaceKind::ALL.iter().map(|kind| (*kind, refused.clone())).collect());
+        }
         if node.driver_internal_info.original_deploy_interface.is_none() {
             // What cannot be resolved, validation tells.
             self.0.services().choose_deploy(&mut node).unwrap_or_default();
@@ -83,7 +86,7 @@ impl Machines {
     ///
     /// [`Error::NodeNotFound`], [`Interface`](Error::Task).
     pub async fn boot_device(&self, id: &str) -> Result<BootDeviceSetting, Error> {
-        let node = self.0.find(id).await?.node;
+        let node = self.0.driven(id).await?;
         let management = self.0.services().hardware.management(&node)?;
         in_time(&node, Management, "get_boot_device", management.get_boot_device(&node)).await
     }
@@ -94,7 +97,7 @@ impl Machines {
     ///
     /// [`Error::NodeNotFound`], [`Unresolved`](Error::Task).
     pub async fn boot_devices(&self, id: &str) -> Result<Vec<BootDevice>, Error> {
-        let node = self.0.find(id).await?.node;
+        let node = self.0.driven(id).await?;
         Ok(self.0.services().hardware.management(&node)?.get_supported_boot_devices(&node))
     }
 
@@ -104,7 +107,7 @@ impl Machines {
     ///
     /// [`Interface`](Error::Task), [`Error::Store`] when a conductor works on the node.
     pub async fn set_boot_device(&self, id: &str, device: BootDevice, persistent: bool) -> Result<(), Error> {
-        let task = HeldTask::acquire(self.0.services(), id).await?;
+        let task = self.0.driven_task(id).await?;
         let management = self.0.services().hardware.management(&task.node)?;
         task.hold().await?;
         in_time(
@@ -123,7 +126,7 @@ impl Machines {
     ///
     /// [`Invalid`](Error::Task) for a mode that it does not have, and as [`Self::set_boot_device`].
     pub async fn set_boot_mode(&self, id: &str, mode: BootMode) -> Result<(), Error> {
-        let mut task = HeldTask::acquire(self.0.services(), id).await?;
+        let mut task = self.0.driven_task(id).await?;
         let management = self.0.services().hardware.management(&task.node)?;
         let supported = management.get_supported_boot_modes(&task.node);
         if !supported.contains(&mode) {
@@ -144,7 +147,7 @@ impl Machines {
     ///
     /// As [`Self::set_boot_device`].
     pub async fn set_secure_boot(&self, id: &str, on: bool) -> Result<(), Error> {
-        let mut task = HeldTask::acquire(self.0.services(), id).await?;
+        let mut task = self.0.driven_task(id).await?;
         let management = self.0.services().hardware.management(&task.node)?;
         task.hold().await?;
         in_time(
@@ -164,7 +167,7 @@ impl Machines {
     ///
     /// [`Error::NodeNotFound`], [`Interface`](Error::Task).
     pub async fn virtual_media(&self, id: &str) -> Result<Vec<VirtualMedium>, Error> {
-        let node = self.0.find(id).await?.node;
+        let node = self.0.driven(id).await?;
         let management = self.0.services().hardware.management(&node)?;
         in_time(&node, Management, "get_virtual_media", management.get_virtual_media(&node)).await
     }
@@ -175,7 +178,7 @@ impl Machines {
     ///
     /// As [`Self::set_boot_device`].
     pub async fn attach_virtual_media(&self, id: &str, drive: BootDevice, url: &str) -> Result<(), Error> {
-        let task = HeldTask::acquire(self.0.services(), id).await?;
+        let task = self.0.driven_task(id).await?;
         let management = self.0.services().hardware.management(&task.node)?;
         task.hold().await?;
         in_time(
@@ -194,7 +197,7 @@ impl Machines {
     ///
     /// As [`Self::set_boot_device`].
     pub async fn detach_virtual_media(&self, id: &str, drives: &[BootDevice]) -> Result<(), Error> {
-        let task = HeldTask::acquire(self.0.services(), id).await?;
+        let task = self.0.driven_task(id).await?;
         let management = self.0.services().hardware.management(&task.node)?;
         task.hold().await?;
         in_time(
@@ -213,10 +216,11 @@ impl Machines {
     ///
     /// [`Error::NodeNotFound`], [`Interface`](Error::Task).
     pub async fn console_access(&self, id: &str) -> Result<Option<ConsoleAccess>, Error> {
-        let node = self.0.find(id).await?.node;
+        let node = self.0.driven(id).await?;
         if !node.console_enabled {
             return Ok(None);
         }
+        self.0.check_led(&node)?;
         let console = self.0.services().hardware.console(&node)?;
         in_time(&node, Console, "get_console", console.get_console(&node)).await.map(Some)
     }
@@ -227,13 +231,15 @@ impl Machines {
     ///
     /// As [`Self::set_boot_device`].
     pub async fn set_console(&self, id: &str, enabled: bool) -> Result<(), Error> {
-        let mut task = HeldTask::acquire(self.0.services(), id).await?;
+        let mut task = self.0.driven_task(id).await?;
+        self.0.check_led(&task.node)?;
         let console = self.0.services().hardware.console(&task.node)?;
         task.hold().await?;
         match enabled {
             true => in_time(&task.node, Console, "start_console", console.start_console(&task.node)).await?,
             false => in_time(&task.node, Console, "stop_console", console.stop_console(&task.node)).await?,
         }
+        self.0.services().consoles.note(task.node.uuid, enabled);
         task.node.console_enabled = enabled;
         task.finish().await
     }
@@ -244,7 +250,8 @@ impl Machines {
     ///
     /// [`Error::NodeNotFound`], [`Unresolved`](Error::Task), and [`Invalid`](Error::Task) where nothing is kept of it.
     pub async fn console_part(&self, id: &str, from: Option<u64>) -> Result<ConsolePart, Error> {
-        let node = self.0.find(id).await?.node;
+        let node = self.0.driven(id).await?;
+        self.0.check_led(&node)?;
         let file = self.0.services().hardware.console(&node)?.log_file(&node);
         let part = file.and_then(|file| console_log::part(&file, from).ok());
         let reason =
@@ -258,7 +265,8 @@ impl Machines {
     ///
     /// [`Error::NodeNotFound`], [`Interface`](Error::Task).
     pub async fn write_console(&self, id: &str, typed: &[u8]) -> Result<(), Error> {
-        let node = self.0.find(id).await?.node;
+        let node = self.0.driven(id).await?;
+        self.0.check_led(&node)?;
         let console = self.0.services().hardware.console(&node)?;
         in_time(&node, Console, "write_console", console.write_console(&node, typed)).await
     }
@@ -269,7 +277,7 @@ impl Machines {
     ///
     /// As [`Self::set_boot_device`].
     pub async fn inject_nmi(&self, id: &str) -> Result<(), Error> {
-        let task = HeldTask::acquire(self.0.services(), id).await?;
+        let task = self.0.driven_task(id).await?;
         let management = self.0.services().hardware.management(&task.node)?;
         task.hold().await?;
         in_time(&task.node, Management, "inject_nmi", management.inject_nmi(&task.node)).await?;
@@ -282,7 +290,7 @@ impl Machines {
     ///
     /// [`Error::NodeNotFound`], [`Interface`](Error::Task).
     pub async fn vifs(&self, id: &str) -> Result<Vec<String>, Error> {
-        let node = self.0.find(id).await?.node;
+        let node = self.0.driven(id).await?;
         let network = self.0.services().hardware.network(&node)?;
         in_time(&node, Network, "vif_list", network.vif_list(&node)).await
     }
@@ -293,7 +301,7 @@ impl Machines {
     ///
     /// As [`Self::set_boot_device`].
     pub async fn attach_vif(&self, id: &str, vif: &Map<String, Value>) -> Result<(), Error> {
-        let mut task = HeldTask::acquire(self.0.services(), id).await?;
+        let mut task = self.0.driven_task(id).await?;
         let network = self.0.services().hardware.network(&task.node)?;
         task.hold().await?;
         task.read_port_groups().await?;
@@ -309,7 +317,7 @@ impl Machines {
     ///
     /// As [`Self::set_boot_device`].
     pub async fn detach_vif(&self, id: &str, vif: &str) -> Result<(), Error> {
-        let mut task = HeldTask::acquire(self.0.services(), id).await?;
+        let mut task = self.0.driven_task(id).await?;
         let network = self.0.services().hardware.network(&task.node)?;
         task.hold().await?;
         Call::of(&task.node, Network, "vif_detach")
@@ -324,7 +332,7 @@ impl Machines {
     ///
     /// [`Error::NodeNotFound`], [`Unresolved`](Error::Task).
     pub async fn vendor_methods(&self, id: &str) -> Result<Vec<&'static VendorMethod>, Error> {
-        let node = self.0.find(id).await?.node;
+        let node = self.0.driven(id).await?;
         Ok(self.0.services().hardware.vendor(&node)?.methods().iter().collect())
     }
 
@@ -334,7 +342,7 @@ impl Machines {
     ///
     /// As [`Self::set_boot_device`].
     pub async fn call_vendor(&self, id: &str, method: &str, body: &Value) -> Result<Value, Error> {
-        let task = HeldTask::acquire(self.0.services(), id).await?;
+        let task = self.0.driven_task(id).await?;
         let vendor = self.0.services().hardware.vendor(&task.node)?;
         task.hold().await?;
         let answer =

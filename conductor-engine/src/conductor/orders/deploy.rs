@@ -43,7 +43,8 @@ impl Conductor {
     /// node that has one replaces it.
     pub(super) async fn deploy(&self, id: &str, wanted: Event, deployment: Deployment) -> Result<(), Error> {
         let Deployment { instance_info, config_drive, steps } = deployment;
-        let mut task = HeldTask::acquire(self.services(), id).await?;
+        let mut task = self.ordered(id).await?;
+        let drives = self.drives(&task.node);
         let is_given = instance_info.is_some();
         let events = if is_given { &[Event::Deploy, Event::Rebuild][..] } else { &[wanted] };
         let event = allowed(&task, events)?;
@@ -63,10 +64,11 @@ impl Conductor {
         Forbidden::check(&task.node, event)?;
         check_hints(&task.node.instance_info, &task.node.properties)?;
         check_traits(&task.node)?;
-        self.services().choose_deploy(&mut task.node)?;
-        task.validate().await?;
-        let deploy = self.services().deploy_interface(&task.node)?;
-        deploy.validate(&task.node).await?;
+        if drives {
+            self.services().choose_deploy(&mut task.node)?;
+            task.validate().await?;
+            self.services().deploy_interface(&task.node)?.validate(&task.node).await?;
+        }
         task.node.end_plans();
         task.node.driver_internal_info.renew_instance();
         task.enter(event)?;
@@ -76,16 +78,21 @@ impl Conductor {
             given => requested_steps(StepKind::Deploy, given)?,
         };
         task.node.plan_mut(StepKind::Deploy).requested = requested;
-        steps::check(&mut task, &*deploy, StepKind::Deploy).await?;
+        if drives {
+            let deploy = self.services().deploy_interface(&task.node)?;
+            steps::check(&mut task, &*deploy, StepKind::Deploy).await?;
+        }
         self.events().begin(task.node.uuid);
         self.write_order(task, Verb::Deploy, change).await
     }
 
     pub(super) async fn undeploy(&self, id: &str) -> Result<(), Error> {
-        let mut task = HeldTask::acquire(self.services(), id).await?;
+        let mut task = self.ordered(id).await?;
         Forbidden::check(&task.node, Event::Delete)?;
         task.enter(Event::Delete)?;
-        task.check_switchable().await?;
+        if self.drives(&task.node) {
+            task.check_switchable().await?;
+        }
         self.write_order(task, Verb::Undeploy, ConfigDrive::Keep).await
     }
 }

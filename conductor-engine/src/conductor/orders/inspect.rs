@@ -11,13 +11,15 @@ use farrier_conductor::model::Event;
 impl Conductor {
     pub(super) async fn inspect(&self, id: &str) -> Result<(), Error> {
         let mut task = self.begin_operation(id, Event::Inspect).await?;
-        task.validate_power().await?;
-        let inspect = self.services().inspect_interface(&task.node)?;
-        inspect.validate(&task.node).await?;
-        in_band::add_ports_of_bmc(&mut task).await?;
-        inspect.validate_inspection(&task).await?;
+        if self.drives(&task.node) {
+            task.validate_power().await?;
+            let inspect = self.services().inspect_interface(&task.node)?;
+            inspect.validate(&task.node).await?;
+            in_band::add_ports_of_bmc(&mut task).await?;
+            inspect.validate_inspection(&task).await?;
+        }
         // An agent that switches its machine itself is forgotten when it has done so.
-        if !task.is_switched_by_agent()? {
+        if !task.is_switched_by_agent().unwrap_or(false) {
             task.end_session(SessionEnd::Inspection);
         }
         self.write_order(task, Verb::Inspect, ConfigDrive::Keep).await

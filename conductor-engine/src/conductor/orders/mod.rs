@@ -31,9 +31,13 @@ impl Conductor {
     /// # Errors
     ///
     /// [`Error::NodeNotFound`]; [`InvalidState`](Error::Task) and [`Error::Forbidden`] when the node cannot have this
-    /// order now; [`Invalid`](Error::Task) for arguments that cannot be used; [`Interface`](Error::Task) when an
-    /// interface of the node cannot do its part; [`Error::Store`], also when a conductor works on the node.
+    /// order now; [`Error::Unserved`] where no conductor leads the node, [`Error::Stopping`] while this one stops;
+    /// [`Invalid`](Error::Task) for arguments that cannot be used; [`Interface`](Error::Task) when an interface of the
+    /// node cannot do its part; [`Error::Store`], also when a conductor works on the node.
     pub async fn order(&self, id: &str, order: Order) -> Result<(), Error> {
+        if self.services().is_stopping() {
+            return Err(Error::Stopping(self.settings().conductor_name.clone()));
+        }
         match order {
             Order::Deploy(deployment) => self.deploy(id, Event::Deploy, deployment).await,
             Order::Rebuild(deployment) => self.deploy(id, Event::Rebuild, deployment).await,
@@ -55,8 +59,10 @@ impl Conductor {
     }
 
     async fn set_power(&self, id: &str, action: PowerAction, timeout: Option<Duration>) -> Result<(), Error> {
-        let mut task = HeldTask::acquire(self.services(), id).await?;
-        task.check_power_action(action)?;
+        let mut task = self.ordered(id).await?;
+        if self.drives(&task.node) {
+            task.check_power_action(action)?;
+        }
         task.node.target_power_state = Some(action.target());
         task.node.driver_internal_info.power_action_timeout = timeout.map(|timeout| timeout.as_secs());
         // Why an operation failed is told until the next one begins.
@@ -102,8 +108,14 @@ impl Conductor {
         mut task: HeldTask,
         config_drive: ConfigDrive<'_>,
     ) -> Result<(), Error> {
-        task.save_with(config_drive).await?;
-        self.workers().hand_over(task);
-        Ok(())
+        match self.services().leads(&task.node) {
+            true => {
+                task.save_with(config_drive).await?;
+                self.workers().hand_over(task);
+                Ok(())
+            }
+            // The conductor that leads the node finds the order in the store.
+            false => task.finish_with(config_drive).await,
+        }
     }
 }

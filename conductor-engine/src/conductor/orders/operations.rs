@@ -23,7 +23,9 @@ impl Conductor {
 
     pub(super) async fn provide(&self, id: &str) -> Result<(), Error> {
         let mut task = self.begin_operation(id, Event::Provide).await?;
-        task.validate().await?;
+        if self.drives(&task.node) {
+            task.validate().await?;
+        }
         operations::order_cleaning(&mut task)?;
         match task.order().map(|order| order.verb) {
             Some(verb) => self.write_order(task, verb, ConfigDrive::Keep).await,
@@ -35,10 +37,12 @@ impl Conductor {
     }
 
     pub(super) async fn retry(&self, id: &str) -> Result<(), Error> {
-        let mut task = HeldTask::acquire(self.services(), id).await?;
+        let mut task = self.ordered(id).await?;
         task.enter(Event::Retry)?;
         Forbidden::check(&task.node, Event::Retry)?;
-        task.validate().await?;
+        if self.drives(&task.node) {
+            task.validate().await?;
+        }
         match StepKind::of(task.node.provision_state) {
             Some(kind) => self.write_order(task, kind.into(), ConfigDrive::Keep).await,
             None => task.leave().await,
@@ -47,13 +51,18 @@ impl Conductor {
 
     pub(super) async fn adopt(&self, id: &str) -> Result<(), Error> {
         let mut task = self.begin_operation(id, Event::Adopt).await?;
-        self.services().choose_deploy(&mut task.node)?;
+        if self.drives(&task.node) {
+            self.services().choose_deploy(&mut task.node)?;
+        }
         self.write_order(task, Verb::Adopt, ConfigDrive::Keep).await
     }
 
     pub(super) async fn abort(&self, id: &str) -> Result<(), Error> {
-        let mut task = HeldTask::acquire(self.services(), id).await?;
+        let mut task = self.ordered(id).await?;
         let state = task.node.provision_state;
+        if self.services().limits.place(task.node.uuid).is_some() {
+            return operations::withdraw(task).await;
+        }
         if state.after(Event::Abort).is_none() {
             return Err(Error::not_allowed(&task.node, Event::Abort));
         }
@@ -70,7 +79,7 @@ impl Conductor {
     }
 
     pub(super) async fn unhold(&self, id: &str) -> Result<(), Error> {
-        let mut task = HeldTask::acquire(self.services(), id).await?;
+        let mut task = self.ordered(id).await?;
         task.enter(Event::Unhold)?;
         Forbidden::check(&task.node, Event::Unhold)?;
         match StepKind::of(task.node.provision_state) {
@@ -94,7 +103,7 @@ impl Conductor {
 
     /// A node that enters an operation, which counts once saved.
     pub(crate) async fn begin_operation(&self, id: &str, event: Event) -> Result<HeldTask, Error> {
-        let mut task = HeldTask::acquire(self.services(), id).await?;
+        let mut task = self.ordered(id).await?;
         if task.node.provision_state.takes_verb(event) {
             Forbidden::check(&task.node, event)?;
             task.node.end_plans();
@@ -124,9 +133,11 @@ impl Conductor {
         }
         let plan = task.node.plan_mut(kind);
         (plan.requested, plan.disable_ramdisk, plan.untouched) = (steps, disable_ramdisk, true);
-        task.validate().await?;
-        let deploy = self.services().deploy_interface(&task.node)?;
-        steps::check(&mut task, &*deploy, kind).await?;
+        if self.drives(&task.node) {
+            task.validate().await?;
+            let deploy = self.services().deploy_interface(&task.node)?;
+            steps::check(&mut task, &*deploy, kind).await?;
+        }
         self.write_order(task, kind.into(), ConfigDrive::Keep).await
     }
 }

@@ -7,7 +7,9 @@ use crate::records::{Forbidden, ResourceKind};
 use crate::services::ENDED;
 use crate::store::{ConfigDrive, Documents, Outline, Record};
 use farrier_conductor::model::Erasure;
-use farrier_conductor::model::{Activity, Event, InterfaceKind, NewNode, Node, ProvisionState, is_name};
+use farrier_conductor::model::{
+    Activity, Event, InterfaceKind, NewNode, Node, NodeInterfaces, ProvisionState, is_name,
+};
 use farrier_protocol::lookup::MASKED;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -55,10 +57,11 @@ impl Conductor {
                 "comes with the order to deploy, or by a patch",
             ));
         }
-        let hardware = &self.services().hardware;
-        node.interfaces = hardware.composition.resolve_all(&node)?;
+        node.interfaces = self.resolved(&node)?;
         if node.provision_state == ProvisionState::Available {
-            hardware.power(&node)?.validate(&node).await?;
+            if self.drives(&node) {
+                self.services().hardware.power(&node)?.validate(&node).await?;
+            }
             let reason = "it was enrolled as available, and not cleaned since";
             node.driver_internal_info.erasure = Some(Erasure::not_proven(self.now(), reason));
         }
@@ -166,12 +169,20 @@ impl Conductor {
         if before.interfaces != after.interfaces && !may_change {
             return Err(Error::wrong_state(before, INTERFACES_MAY_CHANGE.iter().copied()));
         }
-        after.interfaces = self.services().hardware.composition.resolve_all(after)?;
+        after.interfaces = self.resolved(after)?;
         if before.interfaces.get(InterfaceKind::Deploy) != after.interfaces.get(InterfaceKind::Deploy) {
             // What an operator chooses is the node's own from now on.
             after.driver_internal_info.original_deploy_interface = None;
         }
         Ok(())
+    }
+
+    /// All interfaces of a node: as this conductor has them, or another one that leads the node.
+    fn resolved(&self, node: &Node) -> Result<NodeInterfaces, Error> {
+        let resolved = self.services().hardware.composition.resolve_all(node);
+        resolved.or_else(|unresolved| {
+            Ok(self.services().placement.interfaces_elsewhere(node).ok_or(unresolved)?)
+        })
     }
 
     async fn check_parent(&self, node: &Node) -> Result<(), Error> {
@@ -217,12 +228,13 @@ impl Catalogue {
         self.0.services().document(id).await
     }
 
-    /// What the columns of a node say, without a lease that has expired, and with who leads it.
-    pub fn outlined(&self, mut outline: Outline) -> Outline {
+    /// What the columns of a node say, without a lease that has expired, and with who leads it where they tell that.
+    pub fn outlined(&self, mut outline: Outline, documents: Option<&Documents>) -> Outline {
         if self.0.is_over(outline.lease_expires_at) {
             outline.fields.retain(|(name, _)| *name != "reservation");
         }
-        outline.fields.push(("conductor", self.0.settings().conductor_name.clone().into()));
+        let leader = self.0.leader_of(&outline, documents);
+        outline.fields.push(("conductor", leader.into()));
         outline
     }
 }

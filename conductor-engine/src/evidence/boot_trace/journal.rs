@@ -86,6 +86,17 @@ impl BootJournal {
         mem::take(&mut self.pages().nodes).into_iter().collect()
     }
 
+    /// Puts back what could not be written down. What was told meanwhile comes after it.
+    pub(crate) fn put_back(&self, reached: Vec<(Uuid, BootTrace)>) {
+        let mut pages = self.pages();
+        for (node, mut trace) in reached {
+            let since = pages.nodes.remove(&node).unwrap_or_default();
+            since.0.into_iter().for_each(|mark| trace.reach(mark));
+            pages.nodes.insert(node, trace);
+        }
+        self.changed.notify_one();
+    }
+
     fn pages(&self) -> MutexGuard<'_, Pages> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,5 +159,18 @@ mod tests {
         }
         assert!(journal.pages().peers.len() <= PEERS);
         assert_eq!(journal.take()[0].1.marks().len(), 1);
+    }
+
+    #[test]
+    fn e17_what_could_not_be_written_down_comes_before_what_was_told_meanwhile() {
+        let (journal, node) = (BootJournal::default(), Uuid::max());
+        journal.reach_node(node, mark(BootStage::Loader, "loader", 9));
+        let taken = journal.take();
+        journal.reach_node(node, mark(BootStage::Kernel, "kernel", 3));
+        journal.put_back(taken);
+        let taken = journal.take();
+        let stages: Vec<_> = taken[0].1.marks().iter().map(|mark| mark.stage).collect();
+        assert_eq!(stages, [BootStage::Loader, BootStage::Kernel]);
+        assert!(journal.take().is_empty());
     }
 }

@@ -78,7 +78,7 @@ pub(super) async fn l04_all_leases_of_a_conductor_are_renewed_at_once(store: Arc
     let (lost, _) = store.take(second.uuid, &terms("one", 0)).await.unwrap();
     store.take(second.uuid, &terms("two", 60)).await.unwrap();
     let (others, _) = store.take(third.uuid, &terms("one", 0)).await.unwrap();
-    let gone = Lease { node: Uuid::nil(), epoch: 1 };
+    let gone = Lease { node: Uuid::nil(), epoch: 1, follows_crash: false };
     let until = OffsetDateTime::UNIX_EPOCH + SECOND * 500;
     let renewed = store.renew_all(&[kept, lost, gone], until).await.unwrap();
     assert_eq!(renewed, [first.uuid]);
@@ -121,4 +121,27 @@ pub(super) async fn nodes_that_are_not_at_rest_or_ordered_are_found_when_nobody_
     assert!(first.apply(Event::Deploy, at(0)) && first.apply(Event::Wait, at(0)));
     store.write(&lease, &Change { ends_lease: true, ..Change::of(&first) }).await.unwrap();
     assert_eq!(store.unattended(at(0)).await.unwrap(), [first.uuid]);
+}
+
+/// Only a lease that its conductor did not end tells of a crash, and it ends when nobody has renewed it.
+pub(super) async fn e13_a_lease_tells_whether_the_one_before_was_ended(store: Arc<dyn Store>) {
+    let node = with_node(&*store).await.uuid;
+    let (lease, _) = store.take(node, &terms("one", 0)).await.unwrap();
+    assert!(!lease.follows_crash);
+    store.release(&lease).await.unwrap();
+    let (lease, _) = store.take(node, &terms("one", 1)).await.unwrap();
+    assert!(!lease.follows_crash);
+    let seen = store.held().await.unwrap().remove(0);
+    store.renew(&lease, OffsetDateTime::UNIX_EPOCH + SECOND * 500).await.unwrap();
+    assert!(!store.expire(&seen).await.unwrap(), "it was renewed");
+    let seen = store.held().await.unwrap().remove(0);
+    assert!(store.expire(&seen).await.unwrap());
+    assert!(!store.expire(&seen).await.unwrap(), "it has expired");
+    assert!(matches!(store.renew(&lease, OffsetDateTime::UNIX_EPOCH).await, Err(StoreError::Overtaken(_))));
+    let (lease, _) = store.take(node, &terms("two", 2)).await.unwrap();
+    assert!(lease.follows_crash);
+    store.expire_all("two").await.unwrap();
+    assert!(matches!(store.renew(&lease, OffsetDateTime::UNIX_EPOCH).await, Err(StoreError::Overtaken(_))));
+    let (lease, _) = store.take(node, &terms("two", 3)).await.unwrap();
+    assert!(lease.follows_crash);
 }

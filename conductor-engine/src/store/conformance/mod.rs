@@ -5,6 +5,7 @@
 mod agents;
 mod boot_traces;
 mod catalogue;
+mod conductors;
 mod diagnosis;
 mod evidence;
 mod leases;
@@ -52,6 +53,7 @@ checks! {
     leases::a_lease_that_expired_and_was_not_taken_goes_on,
     leases::l04_all_leases_of_a_conductor_are_renewed_at_once,
     leases::a_conductor_that_starts_again_overtakes_itself,
+    leases::e13_a_lease_tells_whether_the_one_before_was_ended,
     leases::nodes_that_are_not_at_rest_or_ordered_are_found_when_nobody_attends_to_them,
     agents::heartbeats_and_orders_are_published_as_changes,
     agents::f40_a_heartbeat_is_written_down_whoever_works_on_the_node,
@@ -75,6 +77,8 @@ checks! {
     diagnosis::a_diagnosis_is_kept_until_it_is_removed_or_followed_by_another,
     catalogue::a_resource_is_written_as_it_was_before_or_not_at_all,
     catalogue::what_belongs_to_a_node_is_found_by_it_and_goes_with_it,
+    conductors::e08_a_conductor_is_seen_by_its_counter_until_it_ends_in_order,
+    conductors::e08_a_name_has_one_process_until_that_is_silent,
     boot_traces::a_trace_is_kept_from_its_beginning_to_its_end_whoever_serves_the_machine,
 }
 

@@ -1,13 +1,14 @@
 //! A store in memory, for tests and for conductors whose nodes are known elsewhere: it ends with its process.
 
 mod catalogue;
+mod conductors;
 mod lists;
 
 use super::{BootTraceChange, InspectionChange, SessionChange};
 use super::{
-    CertificateChange, Change, ChangeFeed, Changes, ConfigDrive, DiagnosisChange, Documents, EvidenceStore,
-    HISTORY_LIMIT, Held, Lease, NodeStore, OrderChange, Outline, Record, Revision, Selection, StoreError,
-    Terms,
+    CertificateChange, Change, ChangeFeed, Changes, ConductorRecord, ConfigDrive, DiagnosisChange, Documents,
+    EvidenceStore, HISTORY_LIMIT, Held, Lease, NodeStore, OrderChange, Outline, Record, Revision, Selection,
+    StoreError, Terms,
 };
 use crate::evidence::boot_trace::BootTrace;
 use crate::evidence::diagnosis::Diagnosis;
@@ -36,6 +37,7 @@ struct Tables {
     nodes: BTreeMap<Uuid, Kept>,
     allocations: BTreeMap<Uuid, Allocation>,
     resources: BTreeMap<Uuid, Resource>,
+    conductors: BTreeMap<String, ConductorRecord>,
 }
 
 /// A node with all that belongs to it.
@@ -314,10 +316,11 @@ impl NodeStore for MemoryStore {
             let holder = kept.record.node.reservation.clone().unwrap_or_default();
             return Err(StoreError::Held { node: uuid, holder });
         }
+        let follows_crash = kept.record.node.reservation.is_some();
         kept.record.node.reservation = Some(terms.holder.to_owned());
         kept.record.lease_expires_at = Some(terms.expires_at);
         kept.record.epoch += 1;
-        Ok((Lease { node: uuid, epoch: kept.record.epoch }, kept.record.clone()))
+        Ok((Lease { node: uuid, epoch: kept.record.epoch, follows_crash }, kept.record.clone()))
     }
 
     async fn renew(&self, lease: &Lease, expires_at: OffsetDateTime) -> Result<(), StoreError> {
@@ -339,6 +342,18 @@ impl NodeStore for MemoryStore {
             (kept.record.node.reservation, kept.record.lease_expires_at) = (None, None);
         }
         Ok(())
+    }
+
+    async fn expire(&self, held: &Held) -> Result<bool, StoreError> {
+        let mut tables = self.tables();
+        let kept = tables.nodes.get_mut(&held.node).filter(|kept| {
+            kept.record.epoch == held.epoch && kept.record.lease_expires_at == Some(held.expires_at)
+        });
+        Ok(kept.is_some_and(|kept| {
+            kept.record.lease_expires_at = Some(OffsetDateTime::UNIX_EPOCH);
+            kept.record.epoch += 1;
+            true
+        }))
     }
 
     async fn expire_all(&self, holder: &str) -> Result<(), StoreError> {

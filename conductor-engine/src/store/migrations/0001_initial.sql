@@ -50,6 +50,19 @@ CREATE TABLE node_keys (
 );
 CREATE INDEX node_keys_by_value ON node_keys (kind, value, node);
 
+-- The conductors that run, or did not end in order. `counter` is renewed by the process that has the name: others see by it
+-- whether that process lives. `hardware` is what it has of hardware types and their interfaces, as JSON.
+CREATE TABLE conductors (
+    name TEXT PRIMARY KEY NOT NULL,
+    process TEXT NOT NULL,
+    host_process TEXT NOT NULL,
+    conductor_group TEXT NOT NULL,
+    hardware TEXT NOT NULL,
+    counter BIGINT NOT NULL,
+    registered_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+
 -- Everything else of a record, as JSON.
 CREATE TABLE node_documents (
     node TEXT PRIMARY KEY NOT NULL REFERENCES nodes (uuid) ON DELETE CASCADE,

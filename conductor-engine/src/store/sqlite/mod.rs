@@ -9,6 +9,7 @@ mod allocations;
 mod boot_traces;
 mod catalogue;
 mod certificates;
+mod conductors;
 mod diagnosis;
 mod evidence;
 mod history;
@@ -303,6 +304,16 @@ impl NodeStore for SqliteStore {
             writer.commit().await
         };
         released.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn expire(&self, held: &Held) -> Result<bool, StoreError> {
+        let expired = async {
+            let mut writer = self.writer(Kept::Always).await?;
+            let is_expired = writing::expire(&mut writer.connection, held).await?;
+            writer.commit().await?;
+            Ok(is_expired)
+        };
+        expired.await.map_err(|failure| self.told(failure))
     }
 
     async fn expire_all(&self, holder: &str) -> Result<(), StoreError> {

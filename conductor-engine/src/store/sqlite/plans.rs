@@ -12,8 +12,8 @@ const LISTS: &[(&str, &str)] = &[
     ("WITH_BOOT_TRACE", "it lists all traces, each of a machine that boots"),
 ];
 
-/// Tables whose rows are as many as what is under way, and not as many as nodes.
-const SMALL: &[&str] = &["orders"];
+/// Tables whose rows are as many as what is under way or as conductors, and not as many as nodes.
+const SMALL: &[&str] = &["orders", "conductors"];
 
 /// Columns that say little about a row. An index that is searched by them alone finds too many.
 const COARSE: &[&str] = &["kind=?", "maintenance=?"];

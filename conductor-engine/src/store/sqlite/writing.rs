@@ -8,7 +8,7 @@ use crate::store::sqlite::{
 };
 use crate::store::statements as sql;
 use crate::store::{
-    Change, ConfigDrive, InspectionChange, Lease, OrderChange, Record, SessionChange, StoreError, Terms,
+    Change, ConfigDrive, Held, InspectionChange, Lease, OrderChange, Record, SessionChange, StoreError, Terms,
 };
 use farrier_conductor::inventory::bmc_addresses;
 use farrier_conductor::model::{AgentSession, Node, Port};
@@ -122,6 +122,7 @@ pub(super) async fn insert_config_drive(
 
 /// Takes the lease of a node.
 pub(super) async fn take(connection: &mut SqliteConnection, uuid: Uuid, terms: &Terms<'_>) -> Outcome<Lease> {
+    let before = holder(connection, uuid).await?;
     let epoch = sqlx::query_scalar(sql::TAKE)
         .bind(uuid.to_string())
         .bind(terms.holder.to_owned())
@@ -130,8 +131,8 @@ pub(super) async fn take(connection: &mut SqliteConnection, uuid: Uuid, terms: &
         .fetch_optional(&mut *connection)
         .await?;
     match epoch {
-        Some(epoch) => Ok(Lease { node: uuid, epoch }),
-        None => Err(match holder(connection, uuid).await? {
+        Some(epoch) => Ok(Lease { node: uuid, epoch, follows_crash: before.flatten().is_some() }),
+        None => Err(match before {
             Some(holder) => StoreError::Held { node: uuid, holder: holder.unwrap_or_default() },
             None => StoreError::Gone(uuid),
         }
@@ -171,6 +172,17 @@ pub(super) async fn renew_all(
 pub(super) async fn release(connection: &mut SqliteConnection, lease: &Lease) -> Outcome<()> {
     of_lease(sql::RELEASE, lease).execute(connection).await?;
     Ok(())
+}
+
+/// Has a lease expired, unless it was renewed since it was seen.
+pub(super) async fn expire(connection: &mut SqliteConnection, held: &Held) -> Outcome<bool> {
+    let expired = sqlx::query(sql::EXPIRE)
+        .bind(held.node.to_string())
+        .bind(held.epoch)
+        .bind(micros(held.expires_at))
+        .execute(connection)
+        .await?;
+    Ok(expired.rows_affected() > 0)
 }
 
 /// Has every lease of a holder expired.

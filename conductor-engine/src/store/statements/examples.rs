@@ -29,7 +29,7 @@ pub(in crate::store) struct Example {
 pub(in crate::store) fn every() -> Vec<Example> {
     let mut examples = nodes();
     examples.extend(beside_nodes());
-    let leases = [1, 2].map(|epoch| Lease { node: Uuid::nil(), epoch });
+    let leases = [1, 2].map(|epoch| Lease { node: Uuid::nil(), epoch, follows_crash: false });
     let renewed = selected::renew_all(&leases, 0);
     examples.push(Example { name: "renew_all".into(), reads: Reads::Found(&["uuid"]), text: renewed.0 });
     examples

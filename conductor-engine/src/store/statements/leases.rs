@@ -18,6 +18,9 @@ statements! {
     RETURNING lease_epoch";
     RENEW = "UPDATE nodes SET lease_expires_at = $3 WHERE uuid = $1 AND lease_epoch = $2";
     RELEASE = "UPDATE nodes SET reservation = NULL, lease_expires_at = NULL WHERE uuid = $1 AND lease_epoch = $2";
+    /// A lease as it was seen: node, epoch, time of expiry.
+    EXPIRE = "UPDATE nodes SET lease_expires_at = 0, lease_epoch = lease_epoch + 1 \
+    WHERE uuid = $1 AND lease_epoch = $2 AND lease_expires_at = $3";
     EXPIRE_ALL = "UPDATE nodes SET lease_expires_at = 0, lease_epoch = lease_epoch + 1 WHERE reservation = $1";
     /// A lease that begins and ends at once, of a node to which nothing happened since it had this epoch: it orders the
     /// issue of a token before or after every other write.

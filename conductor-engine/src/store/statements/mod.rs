@@ -53,6 +53,7 @@ macro_rules! select_ports {
 }
 
 mod catalogue;
+mod conductors;
 mod evidence;
 #[cfg(test)]
 mod examples;
@@ -61,6 +62,7 @@ mod nodes;
 mod selected;
 
 pub(super) use catalogue::*;
+pub(super) use conductors::*;
 pub(super) use evidence::*;
 pub(super) use leases::*;
 pub(super) use nodes::*;
@@ -72,7 +74,13 @@ pub(super) use examples::{Reads, every};
 /// Every statement with a fixed text, by its name.
 #[cfg(test)]
 pub(super) fn fixed() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let files = [catalogue::STATEMENTS, evidence::STATEMENTS, leases::STATEMENTS, nodes::STATEMENTS];
+    let files = [
+        catalogue::STATEMENTS,
+        conductors::STATEMENTS,
+        evidence::STATEMENTS,
+        leases::STATEMENTS,
+        nodes::STATEMENTS,
+    ];
     files.into_iter().flatten().copied()
 }
 

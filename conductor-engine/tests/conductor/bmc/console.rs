@@ -108,20 +108,20 @@ async fn a_console_stays_open_for_the_next_conductor_until_it_is_closed() {
     assert_eq!(typed.status(), 204);
     told.is(&["start", "root\r"]).await;
 
+    stage.conductor.shut_down().await;
+    told.is(&["start", "root\r", "shut down"]).await;
     let next = Told::default();
     let drivers = next.clone().with()(stage.machine.drivers());
     let settings = quick(&stage.ramdisk_api);
     let conductor = Conductor::builder(settings, stage.store.clone(), drivers).start().await.unwrap();
     let running = conductor.clone();
-    let running = tokio::spawn(async move { running.run().await });
+    tokio::spawn(async move { running.run().await });
     next.is(&["start"]).await;
-    running.abort();
-    conductor.shut_down().await;
-    next.is(&["start", "shut down"]).await;
-
-    switch(false).await;
-    told.is(&["start", "root\r", "stop"]).await;
-    stage.conductor.order("n1", Order::Delete).await.unwrap();
+    conductor.machines().set_console("n1", false).await.unwrap();
+    next.is(&["start", "stop"]).await;
+    conductor.order("n1", Order::Delete).await.unwrap();
     stage.gone("n1").await;
-    told.is(&["start", "root\r", "stop", "forget"]).await;
+    next.is(&["start", "stop", "forget"]).await;
+    conductor.shut_down().await;
+    next.is(&["start", "stop", "forget", "shut down"]).await;
 }

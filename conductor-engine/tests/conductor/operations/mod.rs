@@ -9,3 +9,4 @@ mod leases;
 mod orders;
 mod pause;
 mod retry;
+mod tear_down;

@@ -2,7 +2,7 @@
 
 use crate::stand_ins::agent::Script;
 use crate::stand_ins::machine::Boot;
-use crate::stand_ins::stage::{MAC, Stage, new_node};
+use crate::stand_ins::stage::{MAC, PATIENCE, Stage, new_node};
 use async_trait::async_trait;
 use farrier_conductor::HardwareType;
 use farrier_conductor::interfaces::{BootContext, BootExtension, BootInterface, Interface, InterfaceError};
@@ -128,6 +128,26 @@ async fn a_boot_falls_back_where_nobody_calls_and_where_it_cannot_be_prepared_an
     assert_eq!(stage.script().steps(), ["clean deploy.erase_devices_metadata"; 2]);
     let boots = boots(&stage);
     assert!(boots.iter().map(Option::is_some).eq([false, true, false, true]), "{boots:?}");
+}
+
+/// The deadline is that of the boot that is waited for.
+#[tokio::test]
+async fn e17_a_boot_that_falls_back_has_a_deadline_of_its_own() {
+    let (stage, _) = stage("fake").await;
+    stage.change(|script| script.silent = true);
+    stage.manageable().await;
+    stage.clean(json!([erase()])).await;
+    let began = stage.wait_for(ProvisionState::CleanWait).await.provision_updated_at;
+    let end = std::time::Instant::now() + PATIENCE;
+    let node = loop {
+        let node = stage.wait_for(ProvisionState::CleanWait).await;
+        if node.driver_internal_info.boot_fallback.is_some() {
+            break node;
+        }
+        assert!(std::time::Instant::now() < end, "it does not fall back: {node:#?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    assert!(node.provision_updated_at > began, "{began}");
 }
 
 /// Both that it cannot be prepared, and that nobody calls, with a token on the medium that no agent has got.

@@ -10,9 +10,9 @@ use farrier_engine::evidence::erasing::EraseCertificate;
 use farrier_engine::explain::who_acts::Attention;
 use farrier_engine::records::{Allocation, AllocationState, HistoryEntry, Resource, ResourceKind};
 use farrier_engine::store::{
-    AllocationSelection, CatalogueStore, Change, Changes, Documents, EvidenceStore, Held, Lease, NodeStore,
-    Outline, OwnedPort, PortSelection, Record, ResourceSelection, Revision, Selection, Store, StoreError,
-    Terms,
+    AllocationSelection, CatalogueStore, Change, Changes, ConductorRecord, ConductorStore, Documents,
+    EvidenceStore, Held, Lease, NodeStore, Outline, OwnedPort, PortSelection, Record, ResourceSelection,
+    Revision, Selection, Store, StoreError, Terms,
 };
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -291,6 +291,11 @@ impl NodeStore for GatedStore {
         self.done(lease.node, self.inner.release(lease)).await
     }
 
+    async fn expire(&self, held: &Held) -> Result<bool, StoreError> {
+        self.pass().await?;
+        self.inner.expire(held).await
+    }
+
     async fn expire_all(&self, holder: &str) -> Result<(), StoreError> {
         self.pass().await?;
         self.inner.expire_all(holder).await
@@ -435,5 +440,27 @@ impl CatalogueStore for GatedStore {
     async fn delete_resource(&self, uuid: Uuid) -> Result<(), StoreError> {
         self.pass().await?;
         self.inner.delete_resource(uuid).await
+    }
+}
+
+#[async_trait]
+impl ConductorStore for GatedStore {
+    async fn conductors(&self) -> Result<Vec<ConductorRecord>, StoreError> {
+        self.pass().await?;
+        self.inner.conductors().await
+    }
+
+    async fn renew_conductor(
+        &self,
+        own: &ConductorRecord,
+        silent: Option<&ConductorRecord>,
+    ) -> Result<bool, StoreError> {
+        self.pass().await?;
+        self.inner.renew_conductor(own, silent).await
+    }
+
+    async fn remove_conductor(&self, conductor: &ConductorRecord, is_own: bool) -> Result<(), StoreError> {
+        self.pass().await?;
+        self.inner.remove_conductor(conductor, is_own).await
     }
 }

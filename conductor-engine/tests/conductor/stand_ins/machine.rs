@@ -271,6 +271,14 @@ impl PowerInterface for FakeMachine {
         let _waiting = Waiting::begin(&self.waiting);
         self.told_to_go_off.notify_waiters();
         let _free = self.power_off.lock().await;
+        {
+            let mut script = self.script.lock().unwrap();
+            let is_cleaned = script.accepted.iter().any(|(name, _)| name == "clean.execute_clean_step");
+            if is_cleaned && script.power_off_fails > 0 {
+                script.power_off_fails -= 1;
+                return Err(InterfaceError::driver(std::io::Error::other("its BMC is busy")));
+            }
+        }
         self.go_off();
         Ok(())
     }

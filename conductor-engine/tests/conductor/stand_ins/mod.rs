@@ -5,3 +5,4 @@ pub mod gate;
 pub mod machine;
 pub mod operator;
 pub mod stage;
+pub mod witness;

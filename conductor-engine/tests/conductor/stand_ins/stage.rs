@@ -71,6 +71,7 @@ pub fn quick(api_url: &str) -> Settings {
         soft_power_off_timeout: Duration::from_secs(10),
         power_off_timeout: Duration::from_millis(300),
         power_poll_interval: Duration::from_millis(10),
+        tear_down_pause: Duration::from_millis(10),
         node_locked_attempts: 2,
         node_locked_pause: Duration::from_millis(200),
         agent: AgentSettings {

@@ -16,14 +16,16 @@ use crate::model::node::port::Port;
 use crate::model::node::port_group::PortGroup;
 use crate::model::states::faults::Fault;
 use crate::model::states::transitions::Event;
-use crate::model::states::{Family, PowerState, ProvisionState};
+use crate::model::states::{Activity, Family, PowerState, ProvisionState};
 use crate::model::steps::step::{PlannedStep, StepKind};
 use crate::model::steps::step_plan::StepPlan;
+use crate::model::typed_maps::capabilities::BootMode;
 use crate::model::typed_maps::driver_info::DriverInfo;
 use crate::model::typed_maps::driver_internal_info::DriverInternalInfo;
 use crate::model::typed_maps::instance_info::InstanceInfo;
 use crate::model::typed_maps::mask::{mask, masked_text};
 use crate::model::typed_maps::properties::Properties;
+use crate::model::typed_maps::typed_map::BadValue;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
@@ -86,7 +88,7 @@ pub struct Node {
     /// Its interfaces.
     #[serde(flatten)]
     pub interfaces: NodeInterfaces,
-    /// The conductors that may lead it; an empty text where any may.
+    /// The conductors that lead it: those of this group, or those without a group where it is an empty text.
     #[serde(default)]
     pub conductor_group: String,
     /// What kind of machine schedulers take it for.
@@ -332,6 +334,8 @@ impl Node {
             }
             _ => {}
         }
+        let is_under_way = matches!(state.activity(), Activity::Work | Activity::Wait);
+        self.driver_internal_info.interruptions.take_if(|_| !(is_under_way && stays));
         self.provision_state = state;
         self.provision_updated_at = now;
         true
@@ -343,6 +347,18 @@ impl Node {
         let (text, code) = split_code(&line);
         let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
         self.last_error = Some(text.chars().take(LAST_ERROR_LIMIT - code.len()).collect::<String>() + &code);
+    }
+
+    /// How the machine starts, for agents, boot files and BMCs alike: as its instance wants, or as its properties say, or by
+    /// UEFI (section 1.9).
+    ///
+    /// # Errors
+    ///
+    /// The capabilities of either cannot be read.
+    pub fn boot_mode(&self) -> Result<BootMode, BadValue> {
+        let of_instance = self.instance_info.capabilities()?.boot_mode()?;
+        let of_node = self.properties.capabilities()?.boot_mode()?;
+        Ok(of_instance.or(of_node).unwrap_or(BootMode::Uefi))
     }
 
     /// A text value of `driver_info`, when it is set and not empty.
@@ -472,6 +488,43 @@ pub(super) mod tests {
         assert_eq!(node.provision_updated_at, later);
         assert!(node.apply(Event::Done, later));
         assert_eq!(node.target_provision_state, None);
+    }
+
+    /// Agents, boot files and BMCs must have one answer (section 1.9).
+    #[test]
+    fn e18_what_an_instance_wants_of_the_boot_mode_holds_before_the_properties() {
+        use BootMode::{Bios, Uefi};
+        for (of_instance, of_node, expected) in [
+            (json!(null), json!(null), Uefi),
+            (json!(null), json!("boot_mode:bios"), Bios),
+            (json!(null), json!("cpu_vt:true, boot_mode:bios"), Bios),
+            (json!({"boot_mode": "bios"}), json!(null), Bios),
+            (json!({"boot_mode": "bios"}), json!("boot_mode:uefi"), Bios),
+            (json!("boot_mode:uefi"), json!({"boot_mode": "bios"}), Uefi),
+            (json!({"secure_boot": "true"}), json!("boot_mode:bios"), Bios),
+        ] {
+            let mut node = node();
+            node.instance_info.insert("capabilities".into(), of_instance.clone());
+            node.properties.insert("capabilities".into(), of_node.clone());
+            assert_eq!(node.boot_mode(), Ok(expected), "{of_instance} {of_node}");
+            node.instance_info.insert("capabilities".into(), json!("boot_mode:both"));
+            assert!(node.boot_mode().unwrap_err().to_string().contains("must be bios or uefi"));
+        }
+    }
+
+    /// E12: what is ordered beside an operation changes nothing of how often it was interrupted.
+    #[test]
+    fn e12_interruptions_count_for_one_operation() {
+        let mut node = node();
+        node.provision_state = ProvisionState::Manageable;
+        assert!(node.apply(Event::Clean, OffsetDateTime::UNIX_EPOCH));
+        node.driver_internal_info.interruptions = Some(2);
+        for event in [Event::Wait, Event::Resume, Event::Wait] {
+            assert!(node.apply(event, OffsetDateTime::UNIX_EPOCH));
+            assert_eq!(node.driver_internal_info.interruptions, Some(2), "{event:?}");
+        }
+        assert!(node.apply(Event::Abort, OffsetDateTime::UNIX_EPOCH));
+        assert_eq!(node.driver_internal_info.interruptions, None);
     }
 
     /// Pitfall 13.9: otherwise cleaning by hand turns into automated cleaning, whose node becomes available.

@@ -53,6 +53,10 @@ pub struct DriverInternalInfo {
     /// The export of the disk that an operator has ordered, until it is ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_export: Option<NotedExport>,
+    /// How often the operation of the node was taken up again because its conductor had stopped in the middle, whatever was
+    /// ordered beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interruptions: Option<u64>,
     /// Everything else.
     #[serde(flatten)]
     pub others: Map<String, Value>,

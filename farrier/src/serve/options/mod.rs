@@ -7,5 +7,6 @@ pub(crate) mod dhcp;
 pub(crate) mod hardware;
 pub(crate) mod images;
 pub(crate) mod inspection;
+pub(crate) mod limits;
 pub(crate) mod netboot;
 pub(crate) mod neutron;

@@ -1,6 +1,6 @@
 //! The REST interface of agents: commands, and their progress.
 
-use super::{Agent, DEPLOY_STEP, is_execute};
+use super::{Agent, DEPLOY_STEP, Script, is_execute};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Query, State};
@@ -88,7 +88,10 @@ pub async fn execute(
     agent.start(&result);
     agent.change(|script| script.accepted.push((request.name.clone(), request.params.clone().into())));
     agent.run_command(&request, &result);
-    if is_step && agent.change(|script| std::mem::take(&mut script.loses_answer)) {
+    let loses = |script: &mut Script| {
+        std::mem::take(&mut script.loses_answer) || std::mem::take(&mut script.loses_late_answer)
+    };
+    if is_step && agent.change(loses) {
         std::future::pending::<()>().await;
     }
     let script = agent.script();

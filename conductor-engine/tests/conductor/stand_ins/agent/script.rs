@@ -43,6 +43,10 @@ pub struct Script {
     pub busy: u32,
     /// It answers the first POST of a step with a cut connection, after it took the step.
     pub loses_answer: bool,
+    /// The same, of a step that ends before the conductor asks again.
+    pub loses_late_answer: bool,
+    /// Orders to go off that fail once a clean step was accepted.
+    pub power_off_fails: u32,
     /// How often the BMC says that the machine is off, and errs.
     pub misreads: u32,
     /// Whether the conductor serves its medium.
