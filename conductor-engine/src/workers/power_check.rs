@@ -6,6 +6,7 @@ use farrier_conductor::Settings;
 use farrier_conductor::model::{Node, PowerState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use time::OffsetDateTime;
 use tokio::task::JoinSet;
 
 /// Equal readings after which a machine is believed to be off: BMCs err.
@@ -14,6 +15,8 @@ const OFF_READINGS: u32 = 2;
 /// Readings of a machine. What is under way ends with this.
 #[derive(Default)]
 pub(crate) struct PowerCheck {
+    /// When the node began to wait. What was read before that says nothing: conductors switch machines between waits.
+    wait: Option<OffsetDateTime>,
     begun_at: Option<Instant>,
     under_way: JoinSet<Result<PowerState, Error>>,
     off_readings: u32,
@@ -23,6 +26,10 @@ impl PowerCheck {
     /// Begins a reading when it is time for one, and tells whether the machine is off by those that have ended. The machine
     /// of an agent that fell silent is read more often, and so is one that was read to be off.
     pub(crate) fn is_off(&mut self, services: &Arc<Services>, node: &Node, is_silent: bool) -> bool {
+        let wait = Some(node.provision_updated_at);
+        if self.wait != wait {
+            *self = Self { wait, ..Self::default() };
+        }
         while let Some(ended) = self.under_way.try_join_next() {
             if let Ok(Ok(reading)) = ended {
                 self.note(reading);
