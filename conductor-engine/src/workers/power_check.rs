@@ -26,10 +26,7 @@ impl PowerCheck {
     /// Begins a reading when it is time for one, and tells whether the machine is off by those that have ended. The machine
     /// of an agent that fell silent is read more often, and so is one that was read to be off.
     pub(crate) fn is_off(&mut self, services: &Arc<Services>, node: &Node, is_silent: bool) -> bool {
-        let wait = Some(node.provision_updated_at);
-        if self.wait != wait {
-            *self = Self { wait, ..Self::default() };
-        }
+        self.enter(node.provision_updated_at);
         while let Some(ended) = self.under_way.try_join_next() {
             if let Ok(Ok(reading)) = ended {
                 self.note(reading);
@@ -41,6 +38,13 @@ impl PowerCheck {
             self.under_way.spawn(async move { services.read_power(&node).await });
         }
         self.was_off()
+    }
+
+    /// Begins anew where another wait has begun.
+    fn enter(&mut self, wait: OffsetDateTime) {
+        if self.wait != Some(wait) {
+            *self = Self { wait: Some(wait), ..Self::default() };
+        }
     }
 
     /// Whether the machine was off by the last readings.
@@ -77,6 +81,25 @@ mod tests {
         assert!(!is_off(PowerState::On));
         assert!(!is_off(PowerState::Off));
         assert!(is_off(PowerState::Off));
+    }
+
+    /// A conductor reads a machine that another one switches off and on between two waits.
+    #[tokio::test]
+    async fn f36_a_reading_of_an_earlier_wait_does_not_count() {
+        let (first, second) =
+            (OffsetDateTime::UNIX_EPOCH, OffsetDateTime::UNIX_EPOCH + time::Duration::SECOND);
+        let mut check = PowerCheck::default();
+        check.enter(first);
+        check.note(PowerState::Off);
+        check.under_way.spawn(async { Ok(PowerState::Off) });
+        check.enter(first);
+        assert_eq!((check.off_readings, check.under_way.len()), (1, 1));
+        check.enter(second);
+        assert_eq!((check.off_readings, check.under_way.len()), (0, 0));
+        check.note(PowerState::Off);
+        assert!(!check.was_off());
+        check.note(PowerState::Off);
+        assert!(check.was_off());
     }
 
     #[test]
