@@ -30,7 +30,7 @@ use uuid::Uuid;
 pub(crate) const ENDED: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;
 
 /// How long a machine that is read has its slot. Most BMCs that are well answer within it.
-pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Machines that workers read at a time.
 pub(crate) const POWER_SLOTS: usize = 32;
@@ -140,11 +140,9 @@ impl Services {
         Ok(power_state(&self.hardware, node, self.settings.power_read_timeout).await?)
     }
 
-    /// The same, of a node that a worker waits for: a bounded number of machines is read at a time. One that does not answer
-    /// soon gives up its slot, so that those that hang hold up nobody.
-    pub(crate) async fn read_power(&self, node: &Node) -> Result<PowerState, Error> {
-        // Nobody closes the semaphore.
-        let slot = self.power_slots.acquire().await.ok();
+    /// The same, with one of the slots by which the number of machines that are read at a time is limited. A BMC that does
+    /// not answer soon gives the slot up, so that BMCs that hang keep no others from their turn.
+    pub(crate) async fn power_state_in<S>(&self, slot: S, node: &Node) -> Result<PowerState, Error> {
         let mut reading = std::pin::pin!(self.power_state(node));
         match timeout(ANSWER_TIMEOUT, &mut reading).await {
             Ok(answer) => answer,
@@ -153,6 +151,13 @@ impl Services {
                 reading.await
             }
         }
+    }
+
+    /// The same, of a node that a worker waits for, as soon as a slot is free.
+    pub(crate) async fn read_power(&self, node: &Node) -> Result<PowerState, Error> {
+        // The semaphore is never closed.
+        let slot = self.power_slots.acquire().await.ok();
+        self.power_state_in(slot, node).await
     }
 
     /// The deploy interface of a node.

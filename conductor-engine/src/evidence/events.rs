@@ -31,17 +31,17 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// Most nodes that somebody begins to watch, until whoever is told of them is late.
+/// Most nodes in the queue of a receiver; one that falls behind looks at all nodes.
 const BEGINNINGS: usize = 64;
 
-/// For how long a node is watched after somebody asked for its events.
+/// For how long a node is watched after a request for its events.
 const WATCHED: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Default)]
 struct Log {
     next: u64,
     events: VecDeque<Event>,
-    /// When somebody asked for the events.
+    /// When a client last requested the events.
     asked_at: Option<Instant>,
 }
 
@@ -51,7 +51,7 @@ impl Log {
     }
 }
 
-/// Publishes the nodes that somebody begins to watch.
+/// Publishes the nodes that a client begins to watch.
 #[derive(Debug)]
 struct Watched(broadcast::Sender<Uuid>);
 
@@ -123,18 +123,18 @@ impl EventLog {
             (log.events.iter().filter(|event| event.sequence >= since).cloned().collect(), begins)
         });
         if begins {
-            // It fails where nothing receives.
+            // An error means that there is no receiver.
             drop(self.watched.0.send(node));
         }
         events
     }
 
-    /// Whether somebody has asked for the events of a node in the last seconds, and so may wait for its progress.
+    /// Whether a client has requested the events of a node in the last seconds, and so may wait for its progress.
     pub(crate) fn is_watched(&self, node: Uuid) -> bool {
         self.lock().get(&node).is_some_and(Log::is_watched)
     }
 
-    /// The nodes that somebody begins to watch from now on.
+    /// The nodes that a client begins to watch from now on.
     pub(crate) fn watched(&self) -> broadcast::Receiver<Uuid> {
         self.watched.0.subscribe()
     }

@@ -1,6 +1,6 @@
 //! The logs of ramdisks that were kept, as operators find them again: one archive for each operation that failed, whose
 //! name begins with the identity of its node, and what was on the screen of a machine that stayed silent. Each node has a
-//! folder, so that nobody who looks for the logs of one reads the names of all.
+//! folder, so that a request for the logs of one node does not list those of all.
 
 use farrier_conductor::agent::LogRoom;
 use farrier_conductor::model::{Family, Node};
@@ -294,7 +294,7 @@ mod tests {
         }
     }
 
-    /// A file that nobody can read would fail whoever reads the names of all.
+    /// One unreadable entry would fail a request that lists the entries of all nodes.
     #[tokio::test]
     async fn l03_the_logs_of_a_node_are_found_without_those_of_others() {
         let folder = tempfile::tempdir().unwrap();

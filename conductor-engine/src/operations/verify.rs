@@ -5,8 +5,8 @@ use crate::lease::HeldTask;
 use crate::operations::failure::fail;
 use farrier_conductor::model::{Event, PowerState};
 
-/// Reads the power state of a machine, for which its power interface alone is needed: what it boots, and by which
-/// cards, is told later. When that cannot be, the node stays enrolled, with the reason.
+/// Reads the power state of a machine, which needs its power interface alone: boot interface and ports may be set later.
+/// When the reading fails, the node stays enrolled, with the reason.
 ///
 /// # Errors
 ///

@@ -4,7 +4,7 @@
 
 use crate::error::Error;
 use crate::lease::HeldTask;
-use crate::services::{ANSWER_TIMEOUT, Services};
+use crate::services::Services;
 use crate::store::{Record, StoreError};
 use farrier_conductor::Error as TaskError;
 use farrier_conductor::interfaces::InterfaceError;
@@ -13,7 +13,6 @@ use std::sync::Arc;
 use time::OffsetDateTime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 use uuid::Uuid;
 
 /// A machine that was read.
@@ -132,16 +131,7 @@ async fn read_one(
             return None;
         }
     };
-    let said = {
-        let mut reading = std::pin::pin!(services.power_state(&record.node));
-        match timeout(ANSWER_TIMEOUT, &mut reading).await {
-            Ok(said) => said,
-            Err(_) => {
-                drop(slot);
-                reading.await
-            }
-        }
-    };
+    let said = services.power_state_in(slot, &record.node).await;
     Some(Reading::new(record.node, said))
 }
 

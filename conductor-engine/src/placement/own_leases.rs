@@ -12,7 +12,7 @@ use uuid::Uuid;
 #[derive(Debug, Default)]
 pub(crate) struct OwnLeases {
     table: Mutex<HashMap<Uuid, OwnLease>>,
-    /// The nodes that tasks need no more.
+    /// The nodes whose lease a task gave up.
     freed: ChangeFeed,
     renewed: AtomicU64,
     lost: AtomicU64,
@@ -23,7 +23,7 @@ pub(crate) struct OwnLeases {
 enum OwnLease {
     /// A task takes it now.
     Claimed,
-    /// A task has it, which is told when it is lost.
+    /// A task has it, and learns of its loss.
     Held(HeldLease),
     /// Its task ended without a word, because its client went away, it panicked, or the store failed, while the node was
     /// worked on, or may have been. The task that takes up the node in this process has it.
@@ -151,7 +151,7 @@ impl OwnLeases {
         self.table().insert(lease.node, OwnLease::Left(lease));
     }
 
-    /// A task needs the lease of a node no more. Those that wait for the node are told.
+    /// A task gives up the lease of a node. Requests and workers that wait for the node continue.
     pub(crate) fn end(&self, node: Uuid) {
         let mut table = self.table();
         if !matches!(table.get(&node), Some(OwnLease::Left(_))) {
@@ -161,7 +161,7 @@ impl OwnLeases {
         self.freed.publish(node);
     }
 
-    /// The nodes that tasks of this process need no more, from now on.
+    /// The nodes whose lease a task of this process gives up from now on.
     pub(crate) fn freed(&self) -> Changes {
         self.freed.changes()
     }

@@ -28,7 +28,7 @@ pub(crate) enum Schedule {
     Again,
     /// After a while, or when something changes.
     After(Duration),
-    /// When whoever works on the node has given its lease back.
+    /// When the task that works on the node has given back its lease.
     WhenFree,
     /// When somebody says something: the node is at rest.
     Nothing,
@@ -55,8 +55,8 @@ impl WorkerState {
         Self { silence: Silence::woken(Instant::now()), ..Self::new() }
     }
 
-    /// The record of a node with who has its lease. It is read when it has changed since it was read last, and what tells
-    /// that is a small part of it.
+    /// The record of a node with who has its lease. It is read again only where its revision, a small part of
+    /// it, has changed.
     async fn look(
         &mut self,
         services: &Services,

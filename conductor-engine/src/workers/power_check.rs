@@ -6,6 +6,7 @@ use farrier_conductor::Settings;
 use farrier_conductor::model::{Node, PowerState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use time::OffsetDateTime;
 use tokio::task::JoinSet;
 
 /// Equal readings after which a machine is believed to be off: BMCs err.
@@ -14,6 +15,8 @@ const OFF_READINGS: u32 = 2;
 /// Readings of a machine. What is under way ends with this.
 #[derive(Default)]
 pub(crate) struct PowerCheck {
+    /// When the node began to wait. What was read before that says nothing: conductors switch machines between waits.
+    wait: Option<OffsetDateTime>,
     begun_at: Option<Instant>,
     under_way: JoinSet<Result<PowerState, Error>>,
     off_readings: u32,
@@ -23,6 +26,7 @@ impl PowerCheck {
     /// Begins a reading when it is time for one, and tells whether the machine is off by those that have ended. The machine
     /// of an agent that fell silent is read more often, and so is one that was read to be off.
     pub(crate) fn is_off(&mut self, services: &Arc<Services>, node: &Node, is_silent: bool) -> bool {
+        self.enter(node.provision_updated_at);
         while let Some(ended) = self.under_way.try_join_next() {
             if let Ok(Ok(reading)) = ended {
                 self.note(reading);
@@ -34,6 +38,13 @@ impl PowerCheck {
             self.under_way.spawn(async move { services.read_power(&node).await });
         }
         self.was_off()
+    }
+
+    /// Begins anew where another wait has begun.
+    fn enter(&mut self, wait: OffsetDateTime) {
+        if self.wait != Some(wait) {
+            *self = Self { wait: Some(wait), ..Self::default() };
+        }
     }
 
     /// Whether the machine was off by the last readings.
@@ -70,6 +81,25 @@ mod tests {
         assert!(!is_off(PowerState::On));
         assert!(!is_off(PowerState::Off));
         assert!(is_off(PowerState::Off));
+    }
+
+    /// A conductor reads a machine that another one switches off and on between two waits.
+    #[tokio::test]
+    async fn f36_a_reading_of_an_earlier_wait_does_not_count() {
+        let (first, second) =
+            (OffsetDateTime::UNIX_EPOCH, OffsetDateTime::UNIX_EPOCH + time::Duration::SECOND);
+        let mut check = PowerCheck::default();
+        check.enter(first);
+        check.note(PowerState::Off);
+        check.under_way.spawn(async { Ok(PowerState::Off) });
+        check.enter(first);
+        assert_eq!((check.off_readings, check.under_way.len()), (1, 1));
+        check.enter(second);
+        assert_eq!((check.off_readings, check.under_way.len()), (0, 0));
+        check.note(PowerState::Off);
+        assert!(!check.was_off());
+        check.note(PowerState::Off);
+        assert!(check.was_off());
     }
 
     #[test]

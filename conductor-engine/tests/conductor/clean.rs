@@ -114,7 +114,7 @@ async fn f64_a_failed_cleaning_is_told_in_the_agents_words_and_the_node_is_nobod
     let stage = Stage::new(script).await;
     provide(&stage).await;
     let node = stage.wait_for(ProvisionState::CleanFailed).await;
-    let error = "clean step erase_devices_metadata failed: /dev/sda: security is frozen [FAR-0429]";
+    let error = "clean step erase_devices_metadata failed: /dev/sda: security is frozen [FAR-0411]";
     assert_eq!(node.last_error.as_deref(), Some(error));
     assert_eq!((node.maintenance, node.fault), (true, Some(Fault::Clean)));
     assert_eq!(node.maintenance_reason.as_deref(), Some(error));

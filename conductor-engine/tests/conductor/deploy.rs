@@ -156,7 +156,7 @@ async fn f64_a_failed_write_is_told_in_the_agents_words() {
     let text = "http://192.0.2.5/debian.raw: the server answered 404; check the URL";
     let stage = Stage::new(Script { write_fails: Some(text.into()), ..Script::default() }).await;
     let error = stage.deploy_and_fail().await;
-    assert_eq!(error, format!("deploy step write_image failed: {text} [FAR-0429]"));
+    assert_eq!(error, format!("deploy step write_image failed: {text} [FAR-0411]"));
     let node = stage.node().await;
     assert_eq!(node.power_state, Some(PowerState::Off));
     assert!(!knows_an_agent(&node));
@@ -171,7 +171,7 @@ async fn a_failed_boot_entry_fails_the_deployment() {
     let script = Script { bootloader_fails: Some("no ESP on /dev/vda".into()), ..Script::default() };
     let stage = Stage::new(script).await;
     let error = stage.deploy_and_fail().await;
-    assert_eq!(error, "deploy step prepare_instance_boot failed: no ESP on /dev/vda [FAR-0429]");
+    assert_eq!(error, "deploy step prepare_instance_boot failed: no ESP on /dev/vda [FAR-0411]");
 }
 
 #[tokio::test]

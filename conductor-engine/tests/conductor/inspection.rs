@@ -143,7 +143,10 @@ async fn an_inspection_that_fails_tells_why_and_changes_nothing() {
     stage.change(|script| script.report = Some(broken));
     let node = failed(&stage).await;
     let error = node.last_error.unwrap();
-    assert_eq!(error, "inspection hook ramdisk-error: the ramdisk says: * collector lldp: no socket");
+    assert_eq!(
+        error,
+        "inspection hook ramdisk-error: the ramdisk says: * collector lldp: no socket [FAR-0203]"
+    );
     assert_eq!((node.inspection_finished_at, &node.properties), (None, &before.properties));
     assert_put_right(&stage);
     let told: Value = inventory(&stage).await.json().await.unwrap();

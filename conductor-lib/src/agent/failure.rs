@@ -116,7 +116,7 @@ mod tests {
                 serde_json::json!({"type": kind, "code": 500, "message": "m", "details": "digests differ"})
             });
             let result: CommandResult = serde_json::from_value(serde_json::json!({
-                "id": "1", "command_name": "x", "command_status": "FAILED", "command_error": error,
+                "id": "5f3c0a1e-7d6b-4c2a-9e8f-1a2b3c4d5e6f", "command_name": "x", "command_status": "FAILED", "command_error": error,
                 "command_result": null,
             }))
             .unwrap();

@@ -1,4 +1,4 @@
-//! The name by which agents and BMCs tell conductors apart.
+//! The name by which agents and BMCs distinguish conductors.
 
 use std::fmt;
 

@@ -8,8 +8,8 @@ use crate::model::{InterfaceKind, Node};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
-use std::time::Duration;
-use tokio::time::timeout;
+use std::time::{Duration, Instant};
+use tokio::time::{interval, timeout};
 
 /// One call of an interface, as errors name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,8 +100,15 @@ impl Task {
     }
 }
 
+/// How often a call is looked at that waits.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A process that did not run for so long has stood still: another conductor may have its lease.
+const STANDSTILL: Duration = Duration::from_secs(3);
+
 /// Has an interface act on a machine: once the store has confirmed the lease, and until the call has answered, its limit is
-/// over or the lease is lost.
+/// over or the lease is lost. After a standstill of the process the store confirms the lease again before the call goes on:
+/// else a request that waited to be sent would reach a machine that another conductor has taken over.
 ///
 /// # Errors
 ///
@@ -112,11 +119,44 @@ pub(crate) async fn act<T>(
     limit: Duration,
     work: impl Future<Output = Result<T, InterfaceError>>,
 ) -> Result<T, Error> {
-    host.hold().await?;
-    tokio::select! {
-        biased;
-        lost = host.lost() => Err(lost),
-        answer = call.answer(limit, work) => Ok(answer?),
+    act_between(|| host.hold(), || host.lost(), call.answer(limit, work), STANDSTILL).await
+}
+
+/// As [`act`], with what confirms the lease, what tells that it is lost, and the length of a standstill.
+async fn act_between<T, H, L>(
+    hold: impl Fn() -> H,
+    lost: impl Fn() -> L,
+    answer: impl Future<Output = Result<T, InterfaceError>>,
+    standstill: Duration,
+) -> Result<T, Error>
+where
+    H: Future<Output = Result<(), Error>>,
+    L: Future<Output = Error>,
+{
+    hold().await?;
+    let mut answer = pin!(answer);
+    let (mut look, mut seen) = (interval(LOOK), Instant::now());
+    loop {
+        let goes_on = std::future::poll_fn(|context| {
+            if std::mem::replace(&mut seen, Instant::now()).elapsed() > standstill {
+                return Poll::Ready(None);
+            }
+            if let Poll::Ready(answer) = answer.as_mut().poll(context) {
+                return Poll::Ready(Some(answer));
+            }
+            while look.poll_tick(context).is_ready() {}
+            Poll::Pending
+        });
+        let answer = tokio::select! {
+            biased;
+            lost = lost() => return Err(lost),
+            answer = goes_on => answer,
+        };
+        match answer {
+            Some(answer) => return Ok(answer?),
+            None => hold().await?,
+        }
+        seen = Instant::now();
     }
 }
 
@@ -124,6 +164,7 @@ pub(crate) async fn act<T>(
 mod tests {
     use super::*;
     use crate::model::NewNode;
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
     use time::OffsetDateTime;
 
     fn call() -> Call {
@@ -149,5 +190,28 @@ mod tests {
         );
         let expected = "driver \"strip\" crashed in boot.prepare_ramdisk; see the conductor's log";
         assert_eq!(panics.to_string(), expected);
+    }
+
+    #[tokio::test]
+    async fn f36_a_call_goes_on_after_a_standstill_only_if_the_lease_is_confirmed_again() {
+        let standstill = Duration::from_millis(20);
+        for is_overtaken in [false, true] {
+            let (holds, sent) = (AtomicU32::new(0), AtomicBool::new(false));
+            let hold = || {
+                let is_first = holds.fetch_add(1, Ordering::Relaxed) == 0;
+                let overtaken = || Error::host(std::io::Error::other("overtaken"));
+                std::future::ready(if is_first || !is_overtaken { Ok(()) } else { Err(overtaken()) })
+            };
+            let answer = async {
+                // The process stands still, as a thread that is not run.
+                std::thread::sleep(standstill * 3);
+                tokio::task::yield_now().await;
+                sent.store(true, Ordering::Relaxed);
+                Ok(())
+            };
+            let acted = act_between(hold, std::future::pending::<Error>, answer, standstill).await;
+            assert_eq!((acted.is_err(), sent.into_inner()), (is_overtaken, !is_overtaken));
+            assert!(holds.into_inner() >= 2);
+        }
     }
 }

@@ -25,7 +25,7 @@ async fn nobody_but_a_living_agent_that_stays_begins_anything() {
     let node = node.await;
     assert_eq!(
         (node.provision_state, node.last_error.unwrap()),
-        (ProvisionState::Enroll, expected.to_owned())
+        (ProvisionState::Enroll, format!("{expected} [FAR-0214]"))
     );
     let stage = Stage::with(|settings| settings.fast_track = false, |builder| builder).await;
     let error = stage.power_fault().await.unwrap();

@@ -65,6 +65,21 @@ impl Workspace {
         self.target.join("farrier-cache")
     }
 
+    /// Runs something in a folder of its own, which is removed afterwards.
+    ///
+    /// # Errors
+    ///
+    /// That of `act`; else the folder cannot be made or removed.
+    pub fn in_scratch_folder<T>(&self, act: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+        let folder = self.cache().join(format!("scratch-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        let outcome = act(&folder);
+        let removed = std::fs::remove_dir_all(&folder);
+        let value = outcome?;
+        removed?;
+        Ok(value)
+    }
+
     /// Writes a page of the book, a path below the root.
     pub fn write_page(&self, page: &str, text: &str) -> Result<()> {
         let file = self.root.join(page);

@@ -186,20 +186,19 @@ async fn a_full_disk_gives_one_clear_error_and_loses_nothing() {
     assert_eq!(store.config_drive(first.uuid).await.unwrap(), Some(large));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn f36_conductors_that_start_at_once_make_the_tables_once() {
+#[test]
+fn f36_conductors_that_start_at_once_make_the_tables_once() {
     for _ in 0..5 {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("nodes.sqlite");
-        let opened: Vec<_> = (0..4)
-            .map(|_| {
-                let file = file.clone();
-                tokio::spawn(async move { SqliteStore::open(&file).await })
-            })
-            .collect();
-        for store in opened {
-            store.await.unwrap().unwrap();
-        }
+        let open = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(SqliteStore::open(&file)).map(drop)
+        };
+        std::thread::scope(|scope| {
+            let opened = [(); 4].map(|()| scope.spawn(open));
+            opened.into_iter().for_each(|opened| opened.join().unwrap().unwrap());
+        });
     }
 }
 

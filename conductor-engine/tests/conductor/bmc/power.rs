@@ -83,7 +83,7 @@ async fn a_driver_that_hangs_has_a_deadline() {
     let _hangs = stage.machine.power_off.lock().await;
     let error = after(&stage, PowerAction::Off, None).await.last_error.unwrap();
     let expected = "failed to change the power state to \"power off\" by \"power off\": driver \"fake\" did not answer \
-                    power.power_off within 0.05 s; look at the machine's BMC";
+                    power.power_off within 0.05 s; look at the machine's BMC [FAR-0217]";
     assert_eq!(error, expected);
 }
 

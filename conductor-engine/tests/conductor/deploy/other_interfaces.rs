@@ -165,7 +165,7 @@ async fn f64_a_custom_agent_that_fails_or_does_nothing_deploys_nothing() {
     let steps = json!({"deploy_steps": [step("write_os", json!({}), 80)]});
     assert_eq!(provision(&stage, "active", steps.clone()).await.status(), 202);
     let node = stage.wait_for(ProvisionState::DeployFailed).await;
-    assert_eq!(node.last_error.unwrap(), "deploy step write_os failed: no space left on /dev/vda [FAR-0429]");
+    assert_eq!(node.last_error.unwrap(), "deploy step write_os failed: no space left on /dev/vda [FAR-0411]");
     assert!(!stage.machine.power_ons().contains(&Some(Boot::Disk)));
 }
 
@@ -207,8 +207,11 @@ async fn a_container_image_installs_itself() {
 
 #[tokio::test]
 async fn f64_a_container_image_that_cannot_be_installed_is_told_in_the_agents_words() {
-    let stage =
-        stage(Script { write_fails: Some("podman: 401 Unauthorized".into()), ..Script::default() }).await;
+    let stage = stage(Script {
+        write_fails: Some("podman: 401 Unauthorized [FAR-0411]".into()),
+        ..Script::default()
+    })
+    .await;
     let refused = order(&stage, "bootc", &json!({"image_source": "http://h/os.raw"}), json!({})).await;
     assert_eq!(refused.status(), 400);
     assert!(fault(refused).await.contains("must be oci://REGISTRY/PATH"));
@@ -216,7 +219,7 @@ async fn f64_a_container_image_that_cannot_be_installed_is_told_in_the_agents_wo
     let node = stage.wait_for(ProvisionState::DeployFailed).await;
     assert_eq!(
         node.last_error.unwrap(),
-        "deploy step execute_bootc_install failed: podman: 401 Unauthorized"
+        "deploy step execute_bootc_install failed: podman: 401 Unauthorized [FAR-0411]"
     );
 }
 

@@ -131,7 +131,7 @@ async fn f64_a_failed_rescue_is_told_in_the_agents_words_and_can_be_ended_or_ord
     let node = stage.wait_for(ProvisionState::RescueFailed).await;
     assert_eq!(
         (node.last_error.as_deref(), node.power_state),
-        (Some("no login service"), Some(PowerState::Off))
+        (Some("no login service [FAR-0411]"), Some(PowerState::Off))
     );
     assert_forgotten(&stage).await;
     stage.conductor.order("n1", Order::Unrescue).await.unwrap();

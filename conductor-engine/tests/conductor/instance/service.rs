@@ -57,7 +57,7 @@ async fn f64_a_failed_service_is_told_in_the_agents_words_and_can_be_aborted() {
     stage.change(|script| script.write_fails = Some("flash: bad magic".into()));
     stage.conductor.order("n1", Order::service(&[step("deploy", "erase_devices")])).await.unwrap();
     let node = stage.wait_for(ProvisionState::ServiceFailed).await;
-    let error = "service step erase_devices failed: flash: bad magic [FAR-0429]";
+    let error = "service step erase_devices failed: flash: bad magic [FAR-0411]";
     assert_eq!(node.last_error.as_deref(), Some(error));
     assert_eq!((node.maintenance, node.fault), (true, Some(Fault::Service)));
     // What was to be done stays for whoever looks for what is wrong.

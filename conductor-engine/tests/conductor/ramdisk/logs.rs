@@ -47,7 +47,7 @@ async fn f64_logs_are_kept_as_it_is_wanted_and_change_nothing_of_the_error() {
         let stage = stage(script, collect, &folder).await;
         if is_failing {
             let error = stage.deploy_and_fail().await;
-            assert_eq!(error, "deploy step write_image failed: disk full [FAR-0429]");
+            assert_eq!(error, "deploy step write_image failed: disk full [FAR-0411]");
         } else {
             stage.deploy().await;
             stage.wait_for(ProvisionState::Active).await;
@@ -71,7 +71,7 @@ async fn logs_that_cannot_be_kept_change_nothing() {
     let script =
         Script { write_fails: Some("disk full".into()), logs: Some("LOGS".into()), ..Script::default() };
     let stage = stage(script, LogCollection::OnFailure, file.path()).await;
-    assert_eq!(stage.deploy_and_fail().await, "deploy step write_image failed: disk full [FAR-0429]");
+    assert_eq!(stage.deploy_and_fail().await, "deploy step write_image failed: disk full [FAR-0411]");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! What operators are told of a node that does not do what they expect.
 
 use crate::stand_ins::agent::Script;
-use crate::stand_ins::stage::Stage;
+use crate::stand_ins::stage::{PATIENCE, Stage};
 use farrier_conductor::model::{PowerState, ProvisionState};
 use farrier_engine::explain::Explanation;
 use farrier_engine::records::Order;
@@ -90,6 +90,13 @@ async fn f36_how_much_of_a_medium_was_read_is_evidence() {
     let node = stage.wait_for(ProvisionState::DeployWait).await;
     assert!(said(&explain(&stage).await, "boot").contains("no read of its virtual medium is recorded"));
     stage.conductor.ramdisks().medium_read(node.uuid, 9000, 20_000);
-    let told = explain(&stage).await;
-    assert!(said(&told, "boot").starts_with("9 KiB of its virtual medium read, silent for"), "{told:#?}");
+    // The conductor may write it down just now, and an explanation does not wait for that.
+    let is_told = async {
+        while !said(&explain(&stage).await, "boot")
+            .starts_with("9 KiB of its virtual medium read, silent for")
+        {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, is_told).await.expect("what was read is evidence");
 }

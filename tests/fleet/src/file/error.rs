@@ -36,3 +36,9 @@ pub enum FileError {
         reason: String,
     },
 }
+
+/// The line, from 1 on, that an error of TOML is about, and its reason in one line.
+pub(crate) fn line_of(text: &str, error: &toml::de::Error) -> (usize, String) {
+    let start = error.span().map_or(0, |span| span.start).min(text.len());
+    (text[..start].matches('\n').count() + 1, error.message().replace('\n', " "))
+}

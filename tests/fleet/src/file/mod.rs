@@ -10,6 +10,7 @@ mod span;
 mod vendor;
 
 pub use error::FileError;
+pub(crate) use error::line_of;
 pub use phases::{Phase, Phases};
 pub use settings::{Agents, Certificates, FleetFile, LOGIN, Lives, MOST_MACHINES, Network};
 pub use span::Span;

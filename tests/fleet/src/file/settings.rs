@@ -1,6 +1,6 @@
 //! What a fleet file says.
 
-use super::error::FileError;
+use super::error::{FileError, line_of};
 use super::phases::Phases;
 use super::span::Span;
 use super::vendor::Vendor;
@@ -194,9 +194,8 @@ impl FleetFile {
     /// [`FileError::Line`], [`FileError::Value`].
     pub fn parse(file: &Path, text: &str) -> Result<Self, FileError> {
         let read: Self = toml::from_str(text).map_err(|error| {
-            let start = error.span().map_or(0, |span| span.start).min(text.len());
-            let line = text[..start].matches('\n').count() + 1;
-            FileError::Line { file: file.to_owned(), line, reason: error.message().replace('\n', " ") }
+            let (line, reason) = line_of(text, &error);
+            FileError::Line { file: file.to_owned(), line, reason }
         })?;
         match read.wrong_value() {
             Some((key, reason)) => Err(FileError::Value { file: file.to_owned(), key, reason }),

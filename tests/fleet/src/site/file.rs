@@ -2,7 +2,7 @@
 
 use super::error::SiteError;
 use crate::fault::{Class, Kind};
-use crate::file::FleetFile;
+use crate::file::{FleetFile, line_of};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -58,9 +58,8 @@ impl SiteFile {
     /// [`SiteError::Line`], [`SiteError::Value`].
     pub fn parse(file: &Path, text: &str) -> Result<Self, SiteError> {
         let read: Self = toml::from_str(text).map_err(|error| {
-            let start = error.span().map_or(0, |span| span.start).min(text.len());
-            let line = text[..start].matches('\n').count() + 1;
-            SiteError::Line { file: file.to_owned(), line, reason: error.message().replace('\n', " ") }
+            let (line, reason) = line_of(text, &error);
+            SiteError::Line { file: file.to_owned(), line, reason }
         })?;
         let wrong = |key, reason: String| Err(SiteError::Value { key, reason });
         match read.conductor.len() {

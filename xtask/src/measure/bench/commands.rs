@@ -4,7 +4,7 @@
 //! The disk is held at a fixed speed, as a real one has; what the requests cost then shows only if
 //! they keep the disk waiting. The same image is written with and without them in turns, in one machine.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -70,11 +70,7 @@ pub fn bench(arguments: &CommandsArguments) -> Result<()> {
     requirements::ensure(&[Purpose::Dist, Purpose::Machine], !arguments.no_install)?;
     let workspace = Workspace::find()?;
     let dist = dist::build(&workspace, "x86_64", dist::Firmware::None)?;
-    let folder = workspace.cache().join(format!("bench-{}", std::process::id()));
-    fs::create_dir_all(&folder)?;
-    let report = measure(&dist.folder, &folder, arguments);
-    fs::remove_dir_all(&folder)?;
-    let report = report?;
+    let report = workspace.in_scratch_folder(|folder| measure(&dist.folder, folder, arguments))?;
     println!(
         "the write takes {:.3} of its time without requests; the idle agent takes {} KiB",
         report.ratio,

@@ -57,11 +57,7 @@ pub struct EstateArguments {
 /// Runs the benchmark.
 pub fn bench(arguments: &EstateArguments) -> Result<()> {
     let workspace = Workspace::find()?;
-    let folder = workspace.cache().join(format!("bench-{}", std::process::id()));
-    fs::create_dir_all(&folder)?;
-    let report = measure(&workspace, &folder, arguments);
-    fs::remove_dir_all(&folder)?;
-    let report = report?;
+    let report = workspace.in_scratch_folder(|folder| measure(&workspace, folder, arguments))?;
     print!("{}", report.table());
     write_json(arguments.json.as_deref(), &report)?;
     if arguments.page {

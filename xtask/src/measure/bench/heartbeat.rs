@@ -79,11 +79,7 @@ pub fn bench(arguments: &HeartbeatArguments) -> Result<()> {
     let purposes: &[Purpose] = if arguments.alone { &[] } else { &[Purpose::Ironic, Purpose::Python] };
     requirements::ensure(purposes, !arguments.no_install)?;
     let workspace = Workspace::find()?;
-    let folder = workspace.cache().join(format!("bench-{}", std::process::id()));
-    fs::create_dir_all(&folder)?;
-    let report = measure(&workspace, &folder, arguments);
-    fs::remove_dir_all(&folder)?;
-    let report = report?;
+    let report = workspace.in_scratch_folder(|folder| measure(&workspace, folder, arguments))?;
     print!("{}", table(&report));
     write_json(arguments.json.as_deref(), &report)?;
     match faults(&report)[..] {

@@ -90,10 +90,7 @@ pub fn bench(arguments: &NetbootArguments) -> Result<()> {
     };
     let ironic = ironic_environment::cached_version(&workspace, RIVAL)?;
     let parts = Parts { farrier: &farrier, ironic: &ironic, dist: &dist };
-    let folder = workspace.cache().join(format!("bench-{}", std::process::id()));
-    let report = measure(arguments, &parts, &folder);
-    fs::remove_dir_all(&folder).ok();
-    let report = report?;
+    let report = workspace.in_scratch_folder(|folder| measure(arguments, &parts, folder))?;
     print!("{}", report.table());
     write_json(arguments.json.as_deref(), &report)?;
     match arguments.page {

@@ -199,13 +199,13 @@ has no store on PostgreSQL yet, so the simulator refuses that class, and this pa
 ## What changed to get there
 
 - A BMC that takes a change of media and forgets it gets the order again.
-- A machine that started something else is told apart from lost DHCP: the error says that no read of its medium is recorded.
+- The error of a machine that started something else differs from that of lost DHCP: the error says that no read of its medium is recorded.
   The trace of the boot is in the database, so the conductor that takes a node over knows it too.
 - Two conductors that start at the same time over a new database make its tables once. Before, one of them ended.
 - A database that is locked by a conductor that stands still is answered with 503 and `Retry-After`, not with 500.
 - The explanation of a node reads the power now, and the record of a machine that went off says so.
 - A client with more connections than the listener allows gets 503 with `Retry-After`, and is not cut off.
-- Requests to agents and BMCs name the conductor, so the journal tells two conductors apart.
+- Requests to agents and BMCs name the conductor, so the journal distinguishes two conductors.
 
 ## The fleet file
 
