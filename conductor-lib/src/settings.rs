@@ -139,7 +139,7 @@ pub struct Settings {
     pub conductor_group: String,
     /// How many operations of a kind are under way at once.
     pub operations: OperationLimits,
-    /// How long a conductor that stops waits for what is under way. Another one goes on with what takes longer.
+    /// How long a conductor that stops waits for what is under way. Another one continues what takes longer.
     pub graceful_shutdown_timeout: Duration,
     /// How long the lease of a node lasts whose conductor is heard of no more; the same for all over one store.
     pub lease: Duration,

@@ -11,6 +11,8 @@ pub mod error;
 pub mod external;
 #[cfg(test)]
 mod fake_host;
+#[cfg(test)]
+mod fake_program;
 pub mod filter;
 pub mod generic;
 mod inject_files;

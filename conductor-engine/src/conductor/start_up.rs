@@ -66,7 +66,7 @@ impl Conductor {
 
     /// Takes no order any more, and waits for what is under way, for as long as
     /// [`graceful_shutdown_timeout`](farrier_conductor::Settings::graceful_shutdown_timeout). What takes longer is cut off. The
-    /// leases are given back: another conductor, or the next process of this one, goes on at once, and counts no attempt.
+    /// leases are given back: another conductor, or the next process of this one, continues at once, and counts no attempt.
     /// Heartbeats are taken and machines served all the while, if [`Self::run`] is polled.
     pub async fn drain(&self) {
         self.workers().drain(self.settings().graceful_shutdown_timeout).await;

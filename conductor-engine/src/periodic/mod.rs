@@ -25,9 +25,9 @@ const TRACE_PAUSE: Duration = Duration::from_secs(1);
 const ORDER_PAUSE: Duration = Duration::from_secs(1);
 
 impl Conductor {
-    /// Looks after the nodes for as long as it is polled: after those that nobody attends to, because their conductor
+    /// Looks after the nodes for as long as it is polled: after those without a worker, because their conductor
     /// is no more or an order came by way of another one, and after the power of all machines. When the conductor
-    /// [stops](Self::drain), it begins nothing more, and goes on to hear agents and to be seen by other conductors.
+    /// [stops](Self::drain), it begins nothing more, and still hears agents and renews its record.
     ///
     /// # Errors
     ///

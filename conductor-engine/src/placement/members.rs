@@ -208,9 +208,12 @@ mod tests {
     use farrier_conductor::model::NewNode;
     use time::OffsetDateTime;
 
-    fn member(name: &str, group: &str, drivers: &[(&str, &[(InterfaceKind, &[&str])])]) -> Member {
+    /// The interfaces of each kind that a hardware type has.
+    type Kinds<'a> = &'a [(InterfaceKind, &'a [&'a str])];
+
+    fn member(name: &str, group: &str, drivers: &[(&str, Kinds<'_>)]) -> Member {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let of = |kinds: &[(InterfaceKind, &[&str])]| {
+        let of = |kinds: Kinds<'_>| {
             kinds.iter().map(|(kind, names)| (*kind, owned(names))).collect::<BTreeMap<_, _>>()
         };
         let hardware = drivers.iter().map(|(driver, kinds)| ((*driver).to_owned(), of(kinds))).collect();
@@ -229,8 +232,8 @@ mod tests {
     #[test]
     fn e08_a_node_is_led_where_its_group_driver_and_interfaces_are() {
         use InterfaceKind::{Power, Rescue};
-        let strip: &[(InterfaceKind, &[&str])] = &[(Power, &["strip"])];
-        let both: &[(InterfaceKind, &[&str])] = &[(Power, &["strip", "ipmi"]), (Rescue, &["agent"])];
+        let strip: Kinds<'_> = &[(Power, &["strip"])];
+        let both: Kinds<'_> = &[(Power, &["strip", "ipmi"]), (Rescue, &["agent"])];
         let members = Members::new([
             member("a", "", &[("rack", strip)]),
             member("b", "", &[("rack", both), ("bare", strip)]),
@@ -270,8 +273,8 @@ mod tests {
     #[test]
     fn e08_columns_tell_the_same_leader_or_none() {
         use InterfaceKind::Power;
-        let strip: &[(InterfaceKind, &[&str])] = &[(Power, &["strip"])];
-        let both: &[(InterfaceKind, &[&str])] = &[(Power, &["strip", "ipmi"])];
+        let strip: Kinds<'_> = &[(Power, &["strip"])];
+        let both: Kinds<'_> = &[(Power, &["strip", "ipmi"])];
         let members = Members::new([
             member("a", "", &[("rack", strip), ("bare", strip)]),
             member("b", "", &[("rack", both), ("bare", strip)]),

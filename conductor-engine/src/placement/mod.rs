@@ -21,6 +21,7 @@ use members::{Member, Members, Needs};
 use observation::Observation;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
@@ -80,6 +81,8 @@ pub(crate) struct Placement {
     dead_after: Duration,
     members: Mutex<Arc<Members>>,
     observation: tokio::sync::Mutex<Observation>,
+    /// Whether this conductor has removed its record, and renews it no more.
+    has_left: AtomicBool,
     /// What was told in the log.
     told: Mutex<HashSet<String>>,
 }
@@ -121,6 +124,7 @@ impl Placement {
             member,
             dead_after: settings.lease,
             observation: tokio::sync::Mutex::default(),
+            has_left: AtomicBool::new(false),
             told: Mutex::default(),
         }
     }
@@ -188,19 +192,28 @@ impl Placement {
         store: &dyn Store,
         now: OffsetDateTime,
     ) -> Result<bool, MembershipError> {
-        let own = ConductorRecord { updated_at: now, ..self.own.clone() };
-        match store.renew_conductor(&own, None).await? {
-            true => Ok(self.look(store).await?),
-            false => Err(MembershipError::NameTaken(self.own.name.clone())),
+        if self.has_left.load(Ordering::SeqCst) {
+            return Ok(false);
         }
+        let own = ConductorRecord { updated_at: now, ..self.own.clone() };
+        if !store.renew_conductor(&own, None).await? {
+            return Err(MembershipError::NameTaken(self.own.name.clone()));
+        }
+        if self.has_left.load(Ordering::SeqCst) {
+            // The record was removed meanwhile, and the renewal wrote it again.
+            store.remove_conductor(&own, true).await?;
+            return Ok(false);
+        }
+        Ok(self.look(store).await?)
     }
 
-    /// Removes the record of this conductor, so that others lead its nodes at once.
+    /// Removes the record of this conductor for good, so that others lead its nodes at once.
     ///
     /// # Errors
     ///
     /// [`StoreError::Failed`].
     pub(crate) async fn leave(&self, store: &dyn Store) -> Result<(), StoreError> {
+        self.has_left.store(true, Ordering::SeqCst);
         store.remove_conductor(&self.own, true).await
     }
 

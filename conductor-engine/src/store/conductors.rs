@@ -34,7 +34,7 @@ pub struct ConductorRecord {
 pub struct ProcessId {
     /// One of each start.
     pub start: Uuid,
-    /// What tells others on the same host whether the process lives; an empty text where nothing does.
+    /// By which others on the same host see whether the process lives; an empty text where nothing shows it.
     pub host_process: String,
 }
 

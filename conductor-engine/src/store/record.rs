@@ -54,7 +54,7 @@ pub struct Lease {
     pub node: Uuid,
     /// Number of this lease among those of the node.
     pub epoch: i64,
-    /// Whether nobody ended the lease before it: the conductor that had it stopped in the middle.
+    /// Whether the lease before it was never ended: the conductor that had it stopped in the middle.
     pub follows_crash: bool,
 }
 

@@ -1,5 +1,6 @@
 //! Consoles by serial over LAN: kept, typed at, opened again when they are lost, and ended.
 
+use crate::fake_program::install;
 use crate::simulator::Simulator;
 use crate::{info, node, settings};
 use farrier_conductor::interfaces::{ConsoleInterface, VendorInterface};
@@ -24,8 +25,7 @@ fn consoles(folder: &Path) -> IpmiConsole {
     let (program, process) = (folder.join("ipmitool"), process(folder));
     let noted = format!("case \"$*\" in *'sol activate') echo $$ > '{}' ;; esac", process.display());
     std::fs::create_dir_all(folder).unwrap();
-    std::fs::write(&program, format!("#!/bin/sh\n{noted}\nexec ipmitool \"$@\"\n")).unwrap();
-    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    install(&program, &format!("#!/bin/sh\n{noted}\nexec ipmitool \"$@\"\n"));
     let program = program.to_str().unwrap().to_owned();
     IpmiConsole::new(Bmcs::new(IpmiSettings { program, console_reopening, ..settings() }), folder)
 }

@@ -8,6 +8,8 @@ mod answers;
 mod cells;
 mod console;
 mod datagrams;
+#[path = "../../../hardware-managers/src/fake_program.rs"]
+mod fake_program;
 mod lost;
 mod simulator;
 mod stand_in;
@@ -148,8 +150,7 @@ async fn a_cipher_suite_is_found_that_the_bmc_has() {
     let text = format!(
         "#!/bin/sh\ncase \"$*\" in *' -C '*) exec ipmitool \"$@\" ;; esac\necho '{refused}' >&2\nexit 1\n"
     );
-    std::fs::write(&program, text).unwrap();
-    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    fake_program::install(&program, &text);
     let settings = IpmiSettings { program: program.to_str().unwrap().to_owned(), ..settings() };
     let power = IpmiPower::new(Bmcs::new(settings));
     let mut fixed = info(&simulator);

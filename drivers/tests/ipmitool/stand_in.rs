@@ -1,8 +1,8 @@
 //! A program that stands in for ipmitool, in front of a machine that is some files: what it is asked is written down, and one
 //! answer can be another one.
 
+use crate::fake_program::install;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -54,8 +54,7 @@ impl StandIn {
         let late = (LIMIT * 2).as_secs_f64().to_string();
         let program = PROGRAM.replace("FOLDER", stand_in.folder.path().to_str().unwrap());
         let program = program.replace("LATE", &late);
-        fs::write(stand_in.file("ipmitool"), program).unwrap();
-        fs::set_permissions(stand_in.file("ipmitool"), fs::Permissions::from_mode(0o755)).unwrap();
+        install(&stand_in.file("ipmitool"), &program);
         stand_in
     }
 

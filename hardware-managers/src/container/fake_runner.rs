@@ -1,8 +1,8 @@
 //! A stand-in for podman: a script that notes how it was called.
 
 use super::{Runner, RunnerKind};
+use crate::fake_program::install;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -19,8 +19,7 @@ impl FakeRunner {
         let program = root.path().join("usr/bin/podman");
         let path = root.path().display();
         let text = format!("#!/bin/sh\nROOT={path}\necho \"$*\" >> \"$ROOT/calls\"\n{script}\n");
-        fs::write(&program, text).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        install(&program, &text);
         Self(root)
     }
 

@@ -7,6 +7,7 @@ use super::*;
 use crate::dispatch::HardwareManagers;
 use crate::error::StepError;
 use crate::fake_host::FakeHost;
+use crate::fake_program::install;
 use crate::generic::GenericHardwareManager;
 use crate::manager::{StepCall, Support};
 use farrier_protocol::error::CommandError;
@@ -29,8 +30,7 @@ impl Programs {
     fn shell(&self, name: &str, answers: &str) -> PathBuf {
         let program = self.0.path().join(name);
         let text = format!("#!/bin/sh\nread -r request\ncase $request in\n{answers}\nesac\n");
-        fs::write(&program, text).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        install(&program, &text);
         program
     }
 

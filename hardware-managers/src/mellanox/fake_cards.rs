@@ -3,6 +3,7 @@
 use super::tools::Tools;
 use crate::error::StepError;
 use crate::fake_host::FakeHost;
+use crate::fake_program::install;
 use crate::inventory::fake_root::FakeRoot;
 use crate::manager::StepCall;
 use farrier_linux::process::{MSTCONFIG, MSTFLINT, MSTFWRESET, Program};
@@ -11,7 +12,6 @@ use farrier_protocol::lookup::Node;
 use farrier_protocol::step::Phase;
 use serde_json::{Map, Value};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Version that the cards begin with.
@@ -88,9 +88,8 @@ impl FakeCards {
     fn program(&self, name: &str, script: &str) {
         let root = self.root().display();
         let text = format!("#!/bin/sh\nROOT={root}\necho \"$*\" >> \"$ROOT/calls\"\n{script}");
-        self.0.write(&format!("bin/{name}"), text);
-        let file = self.root().join("bin").join(name);
-        fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir_all(self.root().join("bin")).unwrap();
+        install(&self.root().join("bin").join(name), &text);
     }
 
     pub fn root(&self) -> &Path {

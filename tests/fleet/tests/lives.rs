@@ -70,7 +70,7 @@ fn lead(more: &str) -> (Report, Vec<Ended>) {
 }
 
 #[test]
-fn lives_pass_at_first_or_are_explained_and_nothing_is_done_twice() {
+fn fault_lives_pass_at_first_or_are_explained_and_nothing_is_done_twice() {
     let (report, lives) = lead(
         "machines = 24
          [phases]

@@ -61,6 +61,29 @@ pub(super) async fn whoever_was_overtaken_writes_nothing(store: Arc<dyn Store>) 
     store.write(&new, &change).await.unwrap();
 }
 
+/// A statement under a lease may come to the store after the one that ends the lease.
+pub(super) async fn e06_a_lease_that_has_ended_is_worth_nothing(store: Arc<dyn Store>) {
+    let mut first = with_node(&*store).await;
+    for is_released in [true, false] {
+        let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+        match is_released {
+            true => store.release(&lease).await.unwrap(),
+            false => {
+                store.write(&lease, &Change { ends_lease: true, ..Change::of(&first) }).await.unwrap();
+            }
+        }
+        let later = OffsetDateTime::UNIX_EPOCH + SECOND * 500;
+        assert!(matches!(store.renew(&lease, later).await, Err(StoreError::Overtaken(_))));
+        assert!(store.renew_all(std::slice::from_ref(&lease), later).await.unwrap().is_empty());
+        first.set_last_error("written without a lease");
+        assert!(matches!(store.write(&lease, &Change::of(&first)).await, Err(StoreError::Overtaken(_))));
+        assert!(matches!(store.delete(&lease).await, Err(StoreError::Overtaken(_))));
+        let record = store.get(first.uuid).await.unwrap().unwrap();
+        assert_eq!((record.node.last_error, record.lease_expires_at), (None, None));
+        first.last_error = None;
+    }
+}
+
 pub(super) async fn a_lease_that_expired_and_was_not_taken_goes_on(store: Arc<dyn Store>) {
     let first = with_node(&*store).await;
     let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();

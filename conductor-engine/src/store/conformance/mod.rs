@@ -50,6 +50,7 @@ checks! {
     leases::leases_that_have_not_ended_are_told_with_their_holders,
     leases::a_lease_has_one_holder_until_it_ends_or_expires,
     leases::whoever_was_overtaken_writes_nothing,
+    leases::e06_a_lease_that_has_ended_is_worth_nothing,
     leases::a_lease_that_expired_and_was_not_taken_goes_on,
     leases::l04_all_leases_of_a_conductor_are_renewed_at_once,
     leases::a_conductor_that_starts_again_overtakes_itself,

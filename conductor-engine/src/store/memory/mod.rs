@@ -153,7 +153,7 @@ impl Tables {
     /// The node of a lease that holds.
     fn leased(&mut self, lease: &Lease) -> Result<&mut Kept, StoreError> {
         let kept = self.nodes.get_mut(&lease.node).ok_or(StoreError::Gone(lease.node))?;
-        match kept.record.epoch == lease.epoch {
+        match kept.record.epoch == lease.epoch && kept.record.node.reservation.is_some() {
             true => Ok(kept),
             false => Err(StoreError::Overtaken(lease.node)),
         }

@@ -16,7 +16,8 @@ statements! {
     TAKE = "UPDATE nodes SET reservation = $2, lease_expires_at = $3, \
     lease_epoch = lease_epoch + 1 WHERE uuid = $1 AND (reservation IS NULL OR lease_expires_at <= $4) \
     RETURNING lease_epoch";
-    RENEW = "UPDATE nodes SET lease_expires_at = $3 WHERE uuid = $1 AND lease_epoch = $2";
+    RENEW = "UPDATE nodes SET lease_expires_at = $3 \
+    WHERE uuid = $1 AND lease_epoch = $2 AND reservation IS NOT NULL";
     RELEASE = "UPDATE nodes SET reservation = NULL, lease_expires_at = NULL WHERE uuid = $1 AND lease_epoch = $2";
     /// A lease as it was seen: node, epoch, time of expiry.
     EXPIRE = "UPDATE nodes SET lease_expires_at = 0, lease_epoch = lease_epoch + 1 \

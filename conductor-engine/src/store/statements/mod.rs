@@ -162,6 +162,7 @@ mod tests {
     fn every_statement_is_declared_as_one() {
         let sources = [
             include_str!("catalogue.rs"),
+            include_str!("conductors.rs"),
             include_str!("evidence.rs"),
             include_str!("leases.rs"),
             include_str!("nodes.rs"),

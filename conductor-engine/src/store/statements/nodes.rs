@@ -15,14 +15,15 @@ statements! {
     updated_at, chassis_uuid, console_enabled, retired, protected, lease_epoch, version) \
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, \
     $24, $25, 0, 0)";
-    /// The guard of everything that is written under a lease: no row when the epoch, the last parameter, was overtaken.
+    /// The guard of everything that is written under a lease: no row when the lease has ended, or its epoch, the last
+    /// parameter, was overtaken.
     UPDATE_NODE = "UPDATE nodes SET name = $2, driver = $3, conductor_group = $4, \
     resource_class = $5, owner = $6, lessee = $7, shard = $8, parent_node = $9, instance_uuid = $10, \
     instance_name = $11, allocation_uuid = $12, provision_state = $13, target_provision_state = $14, \
     provision_updated_at = $15, power_state = $16, target_power_state = $17, maintenance = $18, fault = $19, \
     created_at = $20, updated_at = $21, chassis_uuid = $22, console_enabled = $23, retired = $24, protected = $25, \
-    version = version + 1 WHERE uuid = $1 AND lease_epoch = $26";
-    DELETE_NODE = "DELETE FROM nodes WHERE uuid = $1 AND lease_epoch = $2";
+    version = version + 1 WHERE uuid = $1 AND lease_epoch = $26 AND reservation IS NOT NULL";
+    DELETE_NODE = "DELETE FROM nodes WHERE uuid = $1 AND lease_epoch = $2 AND reservation IS NOT NULL";
     INSERT_DOCUMENT = "INSERT INTO node_documents (node, document) VALUES ($1, $2)";
     /// A document that is as it was is not written.
     UPDATE_DOCUMENT = "UPDATE node_documents SET document = $2 WHERE node = $1 AND document <> $2";

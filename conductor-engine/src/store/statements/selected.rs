@@ -134,7 +134,8 @@ pub(in crate::store) fn renew_all(leases: &[Lease], expires_at: i64) -> Selected
     let pairs = leases.iter().map(|lease| format!("({}, {})", conditions.text(lease.node), lease.epoch));
     let pairs = pairs.collect::<Vec<_>>().join(", ");
     let text = format!(
-        "UPDATE nodes SET lease_expires_at = {until} WHERE (uuid, lease_epoch) IN (VALUES {pairs}) RETURNING uuid"
+        "UPDATE nodes SET lease_expires_at = {until} WHERE (uuid, lease_epoch) IN (VALUES {pairs}) \
+         AND reservation IS NOT NULL RETURNING uuid"
     );
     (text, conditions.values)
 }

@@ -2,8 +2,8 @@
 
 use crate::stand_ins::agent::Script;
 use crate::stand_ins::stage::{Stage, image, new_node};
-use farrier_conductor::PowerAction;
 use farrier_conductor::model::{PowerState, ProvisionState};
+use farrier_conductor::{PowerAction, Settings};
 use farrier_engine::records::Order;
 use farrier_engine::store::{Change, NodeStore, Terms};
 use serde_json::json;
@@ -51,7 +51,8 @@ async fn f38_an_order_is_answered_before_it_is_carried_out_and_says_what_it_lead
 /// Lesson F40: it vanished, and fast track then believed the agent dead.
 #[tokio::test]
 async fn f40_a_heartbeat_that_meets_a_lease_is_written_down_and_gone_on_with() {
-    let stage = Stage::new(Script { silent: true, ..Script::default() }).await;
+    let soon = |settings: &mut Settings| settings.deploy_callback_timeout = Duration::from_secs(5);
+    let stage = Stage::with(Script { silent: true, ..Script::default() }, soon).await;
     stage.deploy().await;
     let uuid = stage.wait_for(ProvisionState::DeployWait).await.uuid;
     let reply = stage.get(&format!("/v1/lookup?node_uuid={uuid}"), "1.62").await;

@@ -7,7 +7,10 @@ use farrier_engine::Error;
 use farrier_engine::records::Order;
 use std::time::Duration;
 
-/// One conductor lacks the hardware type of half of the nodes, its clock is an hour ahead, and its host stands still for longer
+/// Nodes that each of two conductors can lead: that one leads all of them happens once in 30,000 runs.
+const COMMON: usize = 16;
+
+/// One conductor lacks the hardware type of some of the nodes, its clock is an hour ahead, and its host stands still for longer
 /// than a lease.
 #[test]
 fn e08_a_node_is_acted_on_by_one_conductor_and_failed_by_none_that_cannot_serve_it() {
@@ -17,10 +20,10 @@ fn e08_a_node_is_acted_on_by_one_conductor_and_failed_by_none_that_cannot_serve_
     let all = site.begin("c2", &["common", "rare"]);
     few.until_it_sees(2);
     all.until_it_sees(2);
-    let names: Vec<_> = (0..12).map(|number| format!("n{number}")).collect();
+    let names: Vec<_> = (0..COMMON + 4).map(|number| format!("n{number}")).collect();
     for (number, name) in names.iter().enumerate() {
         // By way of a conductor that may lack its hardware type.
-        few.create(name, if number % 2 == 0 { "common" } else { "rare" });
+        few.create(name, if number < COMMON { "common" } else { "rare" });
         few.order(name, Order::Manage).unwrap();
     }
     site.until_all(is_in(Manageable));
@@ -32,17 +35,19 @@ fn e08_a_node_is_acted_on_by_one_conductor_and_failed_by_none_that_cannot_serve_
     {
         let seen = site.seen.lock().unwrap();
         let by_first = seen.actors.values().filter(|actors| actors.contains("c1")).count();
-        assert!(by_first > 0 && by_first < 6, "of six nodes c1 leads some: {:?}", seen.actors);
+        assert!(by_first > 0, "of {COMMON} nodes c1 leads some: {:?}", seen.actors);
+        assert!(by_first < COMMON, "of {COMMON} nodes c2 leads some: {:?}", seen.actors);
         for record in site.records().iter().filter(|record| record.node.driver == "rare") {
             assert!(!seen.actors[&record.node.uuid].contains("c1"), "{:?}", seen.actors);
         }
     }
 
-    few.suspend(Duration::from_secs(4));
+    let resume = few.suspend();
     all.until_it_sees(1);
     site.seen.lock().unwrap().holds_steps = false;
     // What the one that stands still leads, the other one goes on with.
     site.until_all(is_in(Manageable));
+    drop(resume);
     few.until_it_sees(2);
     all.until_it_sees(2);
     for name in &names {
@@ -73,7 +78,8 @@ fn e08_a_node_without_a_conductor_waits_and_says_so() {
     few.order("n1", step("polled")).unwrap();
     site.until_all(is_in(CleanWait));
     all.stop();
-    few.until_it_sees(1);
+    let node = few.runtime.block_on(site.store_node());
+    few.until(|conductor| conductor.leader(&node).is_none());
     let reason =
         "no conductor runs that leads nodes without a conductor group and has hardware type \"rare\"";
     let (explanation, validity, led_by, refused) = few.runtime.block_on(async {

@@ -12,7 +12,7 @@ use farrier_engine::store::{Change, NodeStore, Record, Selection, Terms};
 use farrier_engine::{Conductor, Error};
 use serde_json::json;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 
@@ -141,6 +141,15 @@ impl Host {
         known.into_iter().map(|known| (known.record.name, known.is_alive)).collect()
     }
 
+    /// Waits until this conductor is as wanted.
+    pub fn until(&self, wanted: impl Fn(&Conductor) -> bool) {
+        let end = Instant::now() + PATIENCE;
+        while !wanted(&self.conductor) {
+            assert!(Instant::now() < end, "waited for a conductor that sees {:?}", self.sees());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// Waits until this conductor sees so many others and itself, all alive.
     pub fn until_it_sees(&self, alive: usize) {
         let end = Instant::now() + PATIENCE;
@@ -150,9 +159,12 @@ impl Host {
         }
     }
 
-    /// The host stands still.
-    pub fn suspend(&self, time: Duration) {
-        self.runtime.spawn(async move { std::thread::sleep(time) });
+    /// The host stands still until the sender is dropped.
+    #[must_use]
+    pub fn suspend(&self) -> mpsc::Sender<()> {
+        let (resume, resumed) = mpsc::channel();
+        self.runtime.spawn(async move { resumed.recv() });
+        resume
     }
 
     /// Its process ends without a word.

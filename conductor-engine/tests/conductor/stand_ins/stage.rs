@@ -27,6 +27,9 @@ pub const MAC: &str = "52:54:00:00:00:01";
 /// Longest time any test waits for anything.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Pause between two looks at a record.
+const POLL: Duration = Duration::from_millis(20);
+
 pub struct Stage {
     pub conductor: Conductor,
     pub machine: FakeMachine,
@@ -59,14 +62,14 @@ impl Clock for JumpingClock {
 /// Settings whose waits take milliseconds.
 pub fn quick(api_url: &str) -> Settings {
     Settings {
-        deploy_callback_timeout: Duration::from_secs(10),
-        clean_callback_timeout: Duration::from_secs(10),
-        service_callback_timeout: Duration::from_secs(10),
-        rescue_callback_timeout: Duration::from_secs(10),
-        inspect_wait_timeout: Duration::from_secs(10),
-        check_interval: Duration::from_millis(20),
-        power_check_interval: Duration::from_millis(20),
-        progress_interval: Duration::from_millis(10),
+        deploy_callback_timeout: PATIENCE,
+        clean_callback_timeout: PATIENCE,
+        service_callback_timeout: PATIENCE,
+        rescue_callback_timeout: PATIENCE,
+        inspect_wait_timeout: PATIENCE,
+        check_interval: Duration::from_millis(50),
+        power_check_interval: Duration::from_millis(50),
+        progress_interval: Duration::from_millis(20),
         power_state_change_timeout: Duration::from_secs(10),
         soft_power_off_timeout: Duration::from_secs(10),
         power_off_timeout: Duration::from_millis(300),
@@ -187,7 +190,7 @@ impl Stage {
         let end = Instant::now() + PATIENCE;
         while !wanted(&self.script()) {
             assert!(Instant::now() < end, "waited for something else than {:?}", self.script());
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(POLL).await;
         }
     }
 
@@ -205,7 +208,7 @@ impl Stage {
                 return node;
             }
             assert!(Instant::now() < end, "waited for {state}, but {node:#?}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(POLL).await;
         }
     }
 
@@ -218,7 +221,7 @@ impl Stage {
                 return node;
             }
             assert!(Instant::now() < end, "waited for an end of the work, but {node:#?}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(POLL).await;
         }
     }
 
@@ -227,7 +230,7 @@ impl Stage {
         let end = Instant::now() + PATIENCE;
         while !matches!(self.conductor.node(name).await, Err(Error::NodeNotFound(_))) {
             assert!(Instant::now() < end, "waited for the end of node {name}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(POLL).await;
         }
     }
 
@@ -249,7 +252,7 @@ impl Stage {
                 return events;
             }
             assert!(Instant::now() < end, "waited for events, but {events:#?}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(POLL).await;
         }
     }
 

@@ -18,7 +18,6 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
 use std::convert::Infallible;
@@ -38,6 +37,9 @@ use tokio_rustls::server::TlsStream;
 
 /// The TLS settings of a listener, which change when its certificate is renewed.
 pub(crate) type Tls = watch::Receiver<Arc<ServerConfig>>;
+
+/// Whether the listener stops.
+type Stopped = watch::Receiver<bool>;
 
 /// Where the paths of the node API begin.
 const API: &str = "/v1";
@@ -72,7 +74,7 @@ pub(crate) async fn serve(
     let (memory, requests) = (BodyMemory::new(limits.bodies), FairSemaphore::new(limits.requests));
     let host = Host { limits, tls, router, memory, requests };
     let connections = ConnectionLimit::new(limits.connections);
-    let graceful = GracefulShutdown::new();
+    let (stopping, stopped) = watch::channel(false);
     let mut stop = pin!(stop);
     // What is still connected at the end is cut off with this.
     let mut attended = JoinSet::new();
@@ -88,7 +90,7 @@ pub(crate) async fn serve(
                 stream.set_nodelay(true).ok();
                 let slot = connections.admit(peer.ip());
                 let is_full = slot.is_full;
-                attended.spawn(host.clone().attend(stream, peer, slot, graceful.watcher()));
+                attended.spawn(host.clone().attend(stream, peer, slot, stopped.clone()));
                 if is_full {
                     // Those that are turned away are told so before more come.
                     yield_now().await;
@@ -101,7 +103,8 @@ pub(crate) async fn serve(
         }
     }
     drop(listener);
-    timeout(limits.grace, graceful.shutdown()).await.ok();
+    stopping.send_replace(true);
+    timeout(limits.grace, async { while attended.join_next().await.is_some() {} }).await.ok();
 }
 
 /// Ends a connection on both sides. GRUB leaves some open for the system that it starts, and calls from the same port after
@@ -120,10 +123,10 @@ async fn part(mut stream: TcpStream, patience: Duration) {
     }
 }
 
-/// Waits until a connection that is turned away is to be closed: at once where it is between two requests, which clients
-/// repeat, or where too many are turned away; else after a time for its request and the answer.
-async fn lost(turned_away: &mut watch::Receiver<bool>, is_idle: &AtomicBool) {
-    if turned_away.wait_for(|away| *away).await.is_err() || is_idle.load(Ordering::Relaxed) {
+/// Waits until a connection that is turned away is to be cut off: at once where too many are turned away, else after a time
+/// for its request and the answer.
+async fn lost(turned_away: &mut watch::Receiver<bool>) {
+    if turned_away.wait_for(|away| *away).await.is_err() {
         return;
     }
     let closed = async { while turned_away.changed().await.is_ok() {} };
@@ -135,8 +138,8 @@ async fn lost(turned_away: &mut watch::Receiver<bool>, is_idle: &AtomicBool) {
 struct Place {
     /// Whether a whole request of it is being answered.
     is_answered: Arc<AtomicBool>,
-    /// Whether it is between two requests.
-    is_idle: Arc<AtomicBool>,
+    /// Whether it has had a request.
+    is_used: watch::Sender<bool>,
     /// Whether it is turned away.
     turned_away: watch::Receiver<bool>,
 }
@@ -146,6 +149,16 @@ impl Place {
     async fn is_lost_before_the_answer(&mut self) {
         let is_told = self.turned_away.wait_for(|away| *away).await.is_ok();
         if !is_told || self.is_answered.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Waits until it is turned away after its first request: clients repeat what they send then. One that has not asked yet
+    /// is to be told when it asks.
+    async fn is_to_end(mut self) {
+        let mut is_used = self.is_used.subscribe();
+        let is_told = self.turned_away.wait_for(|away| *away).await.is_ok();
+        if !is_told || is_used.wait_for(|used| *used).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
@@ -163,17 +176,16 @@ struct Host {
 
 impl Host {
     /// Serves one connection, until it ends or has no place any more.
-    async fn attend(self, stream: TcpStream, peer: SocketAddr, mut slot: ConnectionSlot, watcher: Watcher) {
+    async fn attend(self, stream: TcpStream, peer: SocketAddr, mut slot: ConnectionSlot, stopped: Stopped) {
         let place = Place {
             is_answered: Arc::clone(&slot.is_answered),
-            is_idle: Arc::default(),
+            is_used: watch::Sender::new(false),
             turned_away: slot.turned_away.clone(),
         };
-        let is_idle = Arc::clone(&place.is_idle);
         let served = async {
             let Some(tls) = self.tls.clone() else {
                 let (stream, back) = ReturnedStream::new(stream);
-                self.converse(stream, peer, place, watcher).await;
+                self.converse(stream, peer, place, stopped).await;
                 if let Ok(stream) = back.await {
                     part(stream, self.limits.patience.min(LEAVE)).await;
                 }
@@ -181,34 +193,42 @@ impl Host {
             };
             let greeted = timeout(self.limits.patience, greet(stream, tls)).await;
             if let Ok(Ok(Some(stream))) = greeted {
-                self.converse(stream, peer, place, watcher).await;
+                self.converse(stream, peer, place, stopped).await;
             }
         };
         tokio::select! {
-            () = lost(&mut slot.turned_away, &is_idle) => {}
+            () = lost(&mut slot.turned_away) => {}
             () = served => {}
         }
     }
 
-    /// Answers the requests that come over a stream.
+    /// Answers the requests that come over a stream. An answer that is under way is sent before the connection closes.
     async fn converse(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         peer: SocketAddr,
         place: Place,
-        watcher: Watcher,
+        mut stopped: Stopped,
     ) {
         let service = service_fn(|request| self.answer_in_turn(request, peer, place.clone()));
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            // Boot loaders compare the names of headers letter by letter, as GRUB 2.06 does.
-            .title_case_headers(true)
-            .header_read_timeout(self.limits.patience)
-            .max_header_size(self.limits.head)
-            .max_buf_size(self.limits.head)
-            .serve_connection(TokioIo::new(stream), service);
-        // What is wrong with a connection is its client's business.
-        watcher.watch(connection).await.ok();
+        let mut connection = pin!(
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                // Boot loaders compare the names of headers letter by letter, as GRUB 2.06 does.
+                .title_case_headers(true)
+                .header_read_timeout(self.limits.patience)
+                .max_header_size(self.limits.head)
+                .max_buf_size(self.limits.head)
+                .serve_connection(TokioIo::new(stream), service)
+        );
+        tokio::select! {
+            // What is wrong with a connection is its client's business.
+            _ = connection.as_mut() => return,
+            _ = stopped.wait_for(|stopped| *stopped) => {}
+            () = place.clone().is_to_end() => {}
+        }
+        connection.as_mut().graceful_shutdown();
+        connection.await.ok();
     }
 
     /// Answers a request, or tells a client with too many connections to come again.
@@ -218,7 +238,7 @@ impl Host {
         peer: SocketAddr,
         mut place: Place,
     ) -> Result<Response<Body>, Infallible> {
-        place.is_idle.store(false, Ordering::Relaxed);
+        place.is_used.send_replace(true);
         let is_answered = Arc::clone(&place.is_answered);
         let mut response = tokio::select! {
             biased;
@@ -230,7 +250,6 @@ impl Host {
         {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        place.is_idle.store(true, Ordering::Relaxed);
         response
     }
 
