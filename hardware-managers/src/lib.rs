@@ -11,8 +11,6 @@ pub mod error;
 pub mod external;
 #[cfg(test)]
 mod fake_host;
-#[cfg(test)]
-mod fake_program;
 pub mod filter;
 pub mod generic;
 mod inject_files;

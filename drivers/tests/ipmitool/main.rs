@@ -8,7 +8,7 @@ mod answers;
 mod cells;
 mod console;
 mod datagrams;
-#[path = "../../../hardware-managers/src/fake_program.rs"]
+#[path = "../../../hardware-managers/src/inventory/fake_program.rs"]
 mod fake_program;
 mod lost;
 mod simulator;

@@ -13,7 +13,6 @@ use farrier_engine::Conductor;
 use farrier_engine::store::sqlite::SqliteStore;
 use serde_json::json;
 use std::fmt;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -63,13 +62,14 @@ fn memory() -> u64 {
 }
 
 /// Set in a process in which a test runs alone.
+#[cfg(test)]
 const ALONE: &str = "FARRIER_TEST_ALONE";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn healthy_machines_are_read_whatever_the_others_do() {
     if std::env::var_os(ALONE).is_none() {
         // Memory is counted for a process, and other tests have theirs in this one.
-        let mut alone = Command::new(std::env::current_exe().unwrap());
+        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
         alone.args(["--exact", "many::healthy_machines_are_read_whatever_the_others_do"]).env(ALONE, "");
         assert!(alone.status().unwrap().success());
         return;

@@ -70,7 +70,7 @@ impl Conductor {
             (self.ramdisk_api, self.node_api) = (url("ramdisk"), url("node"));
             let has_ended = self.process.try_wait().unwrap().is_some();
             assert!(!has_ended && Instant::now() < end, "it did not start: {}", self.log());
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(20));
         }
         self
     }
@@ -99,7 +99,7 @@ impl Conductor {
         let end = Instant::now() + PATIENCE;
         while !self.log().contains(what) {
             assert!(Instant::now() < end, "waited for {what:?} in {}", self.log());
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 

@@ -100,7 +100,7 @@ impl FakeMachine {
         let end = Instant::now() + PATIENCE;
         while self.power() != PowerState::On || !self.folder.join("known").exists() {
             assert!(Instant::now() < end, "nobody powers the machine on");
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
@@ -142,7 +142,7 @@ impl FakeMachine {
                     (parameters, agent)
                 });
             }
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 }

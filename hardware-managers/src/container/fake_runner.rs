@@ -1,7 +1,7 @@
 //! A stand-in for podman: a script that notes how it was called.
 
 use super::{Runner, RunnerKind};
-use crate::fake_program::install;
+use crate::inventory::fake_program::install;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;

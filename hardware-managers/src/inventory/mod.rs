@@ -9,6 +9,8 @@ pub mod cpu;
 pub mod dmi;
 pub mod extra;
 #[cfg(test)]
+pub mod fake_program;
+#[cfg(test)]
 pub mod fake_root;
 pub mod lldp;
 pub mod memory;

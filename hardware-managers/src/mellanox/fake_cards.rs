@@ -3,7 +3,7 @@
 use super::tools::Tools;
 use crate::error::StepError;
 use crate::fake_host::FakeHost;
-use crate::fake_program::install;
+use crate::inventory::fake_program::install;
 use crate::inventory::fake_root::FakeRoot;
 use crate::manager::StepCall;
 use farrier_linux::process::{MSTCONFIG, MSTFLINT, MSTFWRESET, Program};

@@ -155,7 +155,7 @@ impl Place {
 
     /// Waits until it is turned away after its first request: clients repeat what they send then. One that has not asked yet
     /// is to be told when it asks.
-    async fn is_to_end(mut self) {
+    async fn is_to_end(&mut self) {
         let mut is_used = self.is_used.subscribe();
         let is_told = self.turned_away.wait_for(|away| *away).await.is_ok();
         if !is_told || is_used.wait_for(|used| *used).await.is_err() {
@@ -210,6 +210,7 @@ impl Host {
         place: Place,
         mut stopped: Stopped,
     ) {
+        let mut waiting = place.clone();
         let service = service_fn(|request| self.answer_in_turn(request, peer, place.clone()));
         let mut connection = pin!(
             http1::Builder::new()
@@ -225,7 +226,7 @@ impl Host {
             // What is wrong with a connection is its client's business.
             _ = connection.as_mut() => return,
             _ = stopped.wait_for(|stopped| *stopped) => {}
-            () = place.clone().is_to_end() => {}
+            () = waiting.is_to_end() => {}
         }
         connection.as_mut().graceful_shutdown();
         connection.await.ok();
