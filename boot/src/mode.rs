@@ -4,7 +4,7 @@ use farrier_disk::table::TableKind;
 use farrier_protocol::lookup::Node;
 use serde_json::{Map, Value};
 
-/// Whether the deployed system boots by UEFI; `is_uefi_now` tells how this ramdisk booted.
+/// Whether the deployed system boots by UEFI; `is_uefi_now` says how this ramdisk booted.
 pub fn is_uefi(node: &Node, is_uefi_now: bool) -> bool {
     let secure_boot = [&node.instance_info, &node.properties]
         .into_iter()

@@ -1,8 +1,8 @@
 //! The engine of a conductor, on the thin library `farrier-conductor`.
 //!
-//! [`Conductor`] keeps node records in a [`store::Store`], answers lookups and heartbeats, and carries out the orders of
-//! operators. Nothing runs within a request: an order is written down, a heartbeat too, and a worker for each node that is
-//! not at rest does what follows from both, and goes on where an earlier conductor stopped.
+//! [`Conductor`] keeps node records in a [`store::Store`], answers lookups and heartbeats, and carries out the orders
+//! of operators. Nothing runs within a request: an order is written down, a heartbeat too, and a worker for each node
+//! that is not at rest does what follows from both, and continues where an earlier conductor stopped.
 //!
 //! ```
 //! use farrier_conductor::testing::FakeMachine;
@@ -53,6 +53,7 @@ pub use conductor::{
 };
 pub use error::Error;
 pub use evidence::{KeptLog, KeptLogError};
+pub use limits::OperationFigures;
 pub use placement::{KnownConductor, Unserved};
 pub use records::Order;
 pub use workers::WorkerFigures;

@@ -1,5 +1,5 @@
-//! How many operations of a kind this conductor has under way at once (section 12.5). What is beyond waits in a queue, first
-//! come, first served, without a lease and without a deadline: an operator may end it there.
+//! How many operations of a kind this conductor has under way at once (section 12.5). What is beyond waits in a
+//! queue, first come, first served, without a lease and without a deadline: an operator may end it there.
 
 use crate::records::{PendingOrder, Verb};
 use crate::store::{ChangeFeed, Changes};
@@ -9,9 +9,14 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
-/// The operations that are limited: those that boot a ramdisk.
-const LIMITED: [Family; 5] =
-    [Family::Deploy, Family::Clean, Family::Inspect, Family::Rescue, Family::Service];
+/// The operations that are limited, those that boot a ramdisk, and their names in figures.
+const LIMITED: [(Family, &str); 5] = [
+    (Family::Deploy, "deploy"),
+    (Family::Clean, "clean"),
+    (Family::Inspect, "inspect"),
+    (Family::Rescue, "rescue"),
+    (Family::Service, "service"),
+];
 
 /// The operations under way, and those that wait for one of them to end.
 #[derive(Debug)]
@@ -41,6 +46,17 @@ pub(crate) struct QueuePlace {
     pub(crate) under_way: usize,
 }
 
+/// How many operations of a kind a conductor has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OperationFigures {
+    /// Name of the kind, such as `clean`.
+    pub kind: &'static str,
+    /// Operations under way, waits for agents included.
+    pub under_way: usize,
+    /// Operations that wait in the queue of the limit.
+    pub queued: usize,
+}
+
 impl Queue {
     fn free(&self) -> usize {
         match self.most {
@@ -64,7 +80,7 @@ impl Queue {
     }
 }
 
-/// Whether an operation has begun, whoever began it: of one that a conductor left, what has been done stays done.
+/// Whether an operation has begun, in this conductor or another one: the work that a conductor left stays done.
 pub(crate) fn has_begun(node: &Node, order: Option<&PendingOrder>) -> bool {
     let goes_on = order.is_none_or(|order| order.verb == Verb::ContinueInspection);
     let has_steps = StepKind::of(node.provision_state).is_some_and(|kind| node.plan(kind).index.is_some());
@@ -75,7 +91,7 @@ pub(crate) fn has_begun(node: &Node, order: Option<&PendingOrder>) -> bool {
 pub(crate) fn limited_states() -> impl Iterator<Item = ProvisionState> {
     let is_limited = |state: &&ProvisionState| {
         matches!(state.activity(), Activity::Work | Activity::Wait)
-            && state.family().is_some_and(|family| LIMITED.contains(&family))
+            && state.family().is_some_and(|family| LIMITED.iter().any(|(limited, _)| *limited == family))
     };
     ProvisionState::ALL.iter().filter(is_limited).copied()
 }
@@ -84,13 +100,13 @@ pub(crate) fn limited_states() -> impl Iterator<Item = ProvisionState> {
 fn limited(node: &Node) -> Option<usize> {
     let family = node.provision_state.family()?;
     let is_under_way = matches!(node.provision_state.activity(), Activity::Work | Activity::Wait);
-    LIMITED.iter().position(|limited| is_under_way && *limited == family)
+    LIMITED.iter().position(|(limited, _)| is_under_way && *limited == family)
 }
 
 impl Limits {
     /// Nothing is under way yet.
     pub(crate) fn new(limits: &OperationLimits) -> Self {
-        let most = |family: &Family| match family {
+        let most = |(family, _): &(Family, _)| match family {
             Family::Deploy => limits.max_concurrent_deploy,
             Family::Clean => limits.max_concurrent_clean,
             Family::Inspect => limits.max_concurrent_inspect,
@@ -106,8 +122,8 @@ impl Limits {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the operation of a node may go on. One that may not is in its queue from now on, and the node is published
-    /// when it may.
+    /// Whether the operation of a node may go on. One that may not is in its queue from now on, and the node is
+    /// published when it may.
     pub(crate) fn admits(&self, node: &Node, order: Option<&PendingOrder>) -> bool {
         let Some(at) = limited(node) else {
             self.leave(node.uuid);
@@ -152,6 +168,17 @@ impl Limits {
             let (waiting, under_way) = (queue.waiting.len(), queue.under_way.len());
             Some(QueuePlace { place: before + 1, waiting, under_way })
         })
+    }
+
+    /// How many operations of each kind are under way, and wait.
+    pub(crate) fn figures(&self) -> Vec<OperationFigures> {
+        let queues = self.queues();
+        let figures = |((_, kind), queue): (&(Family, &'static str), &Queue)| OperationFigures {
+            kind,
+            under_way: queue.under_way.len(),
+            queued: queue.waiting.len(),
+        };
+        LIMITED.iter().zip(queues.iter()).map(figures).collect()
     }
 
     /// Hints that the operation of a node may begin.

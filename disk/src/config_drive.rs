@@ -54,7 +54,7 @@ impl ConfigDrive {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidConfigDrive`]: not base64, not gzip, larger than that (looked at while decoding), or neither
+    /// [`Error::InvalidConfigDrive`]: not base64, not gzip, larger than that (checked while decoding), or neither
     /// ISO 9660 nor FAT (D10).
     pub fn decode(text: &str, limit: u64) -> Result<Self, Error> {
         Self::unpack(text::decoded(text.as_bytes()), limit)
@@ -113,7 +113,7 @@ impl ConfigDrive {
         self.content.len() as u64
     }
 
-    /// Has the drive made anew as FAT whatever the disk is (option `config_drive_rebuild`).
+    /// Has the drive rebuilt as FAT on each kind of disk (option `config_drive_rebuild`).
     pub fn always_rebuilt(self, is_always_rebuilt: bool) -> Self {
         Self { is_always_rebuilt, ..self }
     }
@@ -129,7 +129,7 @@ impl ConfigDrive {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidConfigDrive`]: the drive has to be made anew and its files cannot be read.
+    /// [`Error::InvalidConfigDrive`]: the drive must be rebuilt and its files cannot be read.
     pub fn require_fits(&self, disk: &dyn Sectors) -> Result<(), Error> {
         if !self.is_rebuilt_for(disk.sector_size()) {
             return Ok(());

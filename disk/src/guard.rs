@@ -79,7 +79,7 @@ struct Criteria {
 ///
 /// The root volume of software RAID goes first. With hints it is the first device that satisfies all of
 /// them, else the smallest of at least 4 GiB, ties by name (F26); then disks of the node's own arrays are left
-/// out, and arrays of anybody else, whose disks are candidates themselves. Disks on the skip list, other volumes
+/// out, and arrays of others, whose disks are candidates themselves. Disks on the skip list, other volumes
 /// of software RAID and the disks of these are never chosen; a medium of this boot is where hints identify it.
 ///
 /// # Errors
@@ -244,8 +244,8 @@ impl RootDisk {
         WritableDisk::open(&device)
     }
 
-    /// The device node of the disk, for the kernel to let others read. It is still the chosen disk, and nobody on
-    /// this machine uses it; nothing keeps others from writing to it, which the kernel is to do.
+    /// The device node of the disk, for the kernel to let others read. It is still the chosen disk, and no other
+    /// process of this machine uses it; nothing keeps others from writing to it: the kernel must do that.
     ///
     /// # Errors
     ///

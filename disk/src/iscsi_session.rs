@@ -37,7 +37,7 @@ impl SessionName {
     ///
     /// # Errors
     ///
-    /// [`Error::Remote`] when there are several, so that nobody knows which is meant.
+    /// [`Error::Remote`] when there are several, so that the right one is unknown.
     pub fn disk(&self, sysfs: &Path) -> Result<Option<SessionDisk>, Error> {
         let refused = |reason: String| Error::Remote { name: self.target.clone(), reason };
         let sessions = sysfs.join(SESSIONS);

@@ -56,7 +56,7 @@ pub fn prepare(disk: &dyn Sectors, layout: &Layout, keeps_table: bool) -> Result
     wipe::erase_metadata(disk)
 }
 
-/// Fills the partitions around the image, writes the table, and tells who is who. The image is in its
+/// Fills the partitions around the image, writes the table, and returns the role of each partition. The image is in its
 /// place already.
 ///
 /// # Errors

@@ -51,7 +51,7 @@ pub struct Member {
     pub shared: Option<&'static str>,
 }
 
-/// A disk that is only looked at. It may be in use meanwhile.
+/// A disk that is only read. It may be in use meanwhile.
 #[derive(Debug)]
 pub struct ReadableDisk {
     source: BufReader<File>,

@@ -31,7 +31,7 @@ pub fn wipe_ends(disk: &dyn Sectors) -> Result<(), Error> {
 /// As [`wipe_ends`], before an image is written: what the old partitions were known by goes as well, because a new
 /// system may make partitions in the same places behind the end of its image (A20).
 ///
-/// Nothing depends on that part of it: what cannot be read or removed there is told in the log.
+/// Nothing depends on that part of it: what cannot be read or removed there is logged.
 ///
 /// # Errors
 ///
@@ -58,9 +58,10 @@ fn wipe_ends_and(disk: &dyn Sectors, between: impl FnOnce()) -> Result<(), Error
     disk.flush()
 }
 
-/// Removes every signature from a disk: those inside everything that a table on it ever called a partition first, because nobody finds them any more once the tables are gone, and a later
-/// partition in the same place would revive them (D20). The tables follow. Success is proven: libblkid recognises
-/// nothing any more, on the disk and in each of these places.
+/// Removes every signature from a disk: those inside everything that a table on it ever called a partition first,
+/// because no tool finds them any more once the tables are gone, and a later partition in the same place would revive
+/// them (D20). The tables follow. Success is proven: libblkid recognises nothing any more, on the disk and in each of
+/// these places.
 ///
 /// # Errors
 ///

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Shared by whoever runs a write and whoever may stop it.
+/// Shared by the thread that runs a write and those that may stop it.
 #[derive(Debug, Clone, Default)]
 pub struct CancelHandle(Arc<AtomicBool>);
 

@@ -35,7 +35,7 @@ pub struct ExpectedDigest {
     pub value: String,
 }
 
-/// Where the digest of an image is to be had.
+/// The source of the digest of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DigestSource {
     /// It was given.

@@ -40,7 +40,7 @@ pub enum Declared {
     Unknown,
 }
 
-/// Which formats may be written, and how closely images are looked at.
+/// Which formats may be written, and how closely images are examined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     /// Names of the formats that may be written (`permitted_image_formats`).

@@ -4,7 +4,7 @@ use farrier_protocol::progress::{Phase, Progress};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Shared by whoever works and whoever watches.
+/// Shared by the thread that works and those that watch.
 #[derive(Debug, Clone, Default)]
 pub struct ProgressHandle(Arc<Mutex<State>>);
 
@@ -18,7 +18,7 @@ struct State {
 }
 
 impl ProgressHandle {
-    /// Begins a phase; counting starts anew.
+    /// Begins a phase; counting starts again.
     pub fn enter(&self, phase: Phase, total: Option<u64>) {
         *self.state() = State { phase, bytes: 0, total, started: Some(Instant::now()), resting_until: None };
     }

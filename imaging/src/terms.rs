@@ -23,7 +23,7 @@ pub struct Report {
     pub bytes_read: u64,
     /// Bytes transferred to the disk.
     pub bytes_written: u64,
-    /// Bytes the disk was told to make zero.
+    /// Bytes that the disk made zero on command.
     pub bytes_zeroed: u64,
     /// Bytes read back and compared.
     pub bytes_verified: u64,

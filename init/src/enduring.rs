@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Pause after a defect, which may come again at once.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Does a round again and again until one says that it was the last. A round that panics is told, and the next one
+/// Does a round again and again until one says that it was the last. A round that panics is logged, and the next one
 /// follows after a pause.
 pub fn rounds(what: &str, mut round: impl FnMut() -> ControlFlow<()>) {
     loop {
@@ -24,7 +24,7 @@ pub fn rounds(what: &str, mut round: impl FnMut() -> ControlFlow<()>) {
     }
 }
 
-/// Does something; nothing where that panics, which is told.
+/// Does something; nothing where that panics, which is logged.
 pub fn once<T>(what: &str, work: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).inspect_err(|panic| tell(what, panic.as_ref())).ok()
 }

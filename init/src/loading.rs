@@ -28,11 +28,11 @@ pub struct Loading {
 }
 
 impl Loading {
-    /// What PID 1 of the machine below `root` tells; nothing where PID 1 is another program.
+    /// The report of PID 1 of the machine below `root`; nothing where PID 1 is another program.
     ///
     /// # Errors
     ///
-    /// [`Unknown`] where it should be told and cannot be read.
+    /// [`Unknown`] where there should be a report that cannot be read.
     pub fn read(root: &Path) -> Result<Self, Unknown> {
         match fs::read(root.join(PATH)) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| Unknown(error.to_string())),

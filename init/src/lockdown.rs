@@ -13,7 +13,7 @@ use std::path::Path;
 pub enum Stopped {
     /// The machine is in the hands of its user; the network stays up.
     Rescued,
-    /// The machine must not be reached by anybody; the network goes down.
+    /// No client may reach the machine; the network goes down.
     LockedDown,
 }
 
@@ -38,7 +38,7 @@ impl Stopped {
         fs::write(marker, [])
     }
 
-    /// What remains to be done once nobody is served any more.
+    /// What remains to be done once no client is served any more.
     pub fn settle(self) {
         match self {
             Self::Rescued => tracing::info!("rescued: the agent serves no more until the next boot"),

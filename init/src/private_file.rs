@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Puts `content` in the place of the file at `path`, whose folder is made. A process that ends in the middle
+/// Replaces the content of the file at `path` by `content`, whose folder is made. A process that ends in the middle
 /// leaves the file as it was.
 ///
 /// # Errors

@@ -64,7 +64,7 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// A supervisor that has nothing to start yet, and tells the network what changes.
+    /// A supervisor that has nothing to start yet, and reports changes to the network.
     pub fn new(events: Receiver<Event>, network: Sender<Change>) -> Self {
         Self { events, network, jobs: BTreeMap::new(), children: HashMap::new() }
     }

@@ -344,7 +344,7 @@ pub enum SanitizeState {
     Idle,
 }
 
-/// Starts a sanitize operation; it goes on by itself, even across a loss of power.
+/// Starts a sanitize operation; it continues by itself, even across a loss of power.
 ///
 /// # Errors
 ///

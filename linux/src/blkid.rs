@@ -14,11 +14,11 @@ use std::os::fd::AsRawFd;
 pub struct Signature {
     /// libblkid's name of the kind, such as `ext4`, `vfat` or `linux_raid_member`.
     pub kind: String,
-    /// Label of the file system. One that is no UTF-8 is none: nobody looks for it.
+    /// Label of the file system. A label that is no UTF-8 is none: no system looks for it.
     pub label: Option<String>,
     /// Its identity, in the form `/etc/fstab` knows.
     pub uuid: Option<String>,
-    /// Where the bytes lie by which it is known, counted from the beginning of the range that was looked at.
+    /// Where the bytes lie by which it is known, counted from the beginning of the range that was examined.
     pub mark: u64,
 }
 

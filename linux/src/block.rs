@@ -115,7 +115,7 @@ pub fn zero_by_command(file: &File, offset: u64, length: u64) -> io::Result<bool
     answer(fallocate(file, mode, offset, length))
 }
 
-/// Tells the device that nobody needs `length` bytes from `offset`; false when it does not want to know.
+/// Discards `length` bytes from `offset`; false when the device accepts no discards.
 /// What they read as afterwards is up to the device.
 ///
 /// Both numbers are multiples of the logical sector size.

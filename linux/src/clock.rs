@@ -40,7 +40,7 @@ pub fn set(now: SystemTime) -> io::Result<()> {
     Ok(clock_settime(ClockId::CLOCK_REALTIME, TimeSpec::from_duration(since))?)
 }
 
-/// Sets the clock that goes on without power to the time of the kernel's: the next system of this
+/// Sets the clock that runs without power to the time of the kernel's: the next system of this
 /// machine starts with it (F48).
 ///
 /// # Errors

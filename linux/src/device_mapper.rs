@@ -133,7 +133,7 @@ impl DeviceMapper {
         Ok(request.text_at(header::BYTES + target::BYTES))
     }
 
-    /// Tells the only target of a device to do something.
+    /// Sends a message to the only target of a device.
     ///
     /// # Errors
     ///

@@ -72,7 +72,7 @@ impl LoopDevice {
     }
 
     /// Makes `length` bytes from `offset` of `disk` a device of their own, past the page cache. The disk may be
-    /// held by whoever opened it.
+    /// held by the process that opened it.
     ///
     /// # Errors
     ///

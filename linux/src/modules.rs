@@ -131,7 +131,7 @@ impl ModuleIndex {
         self.claimants(alias).iter().filter_map(|name| self.load(name).err()).collect()
     }
 
-    /// Loads a module before its first use, where that use does not make the kernel ask for it: nobody can open
+    /// Loads a module before its first use, where that use does not make the kernel ask for it: no program can open
     /// the node of a device that no driver made. It may be built in as well; one that is missing shows in use.
     pub fn load_unasked(name: &str) {
         if let Err(error) = Self::of_running_kernel().and_then(|index| index.load(name)) {
@@ -180,7 +180,7 @@ fn parameters(name: &str, line: &str) -> CString {
     CString::new(own.chain(given).collect::<Vec<_>>().join(" ")).unwrap_or_default()
 }
 
-/// Tells the kernel which program loads the modules that it asks for (`kernel.modprobe`).
+/// Sets the program that loads the modules that it asks for (`kernel.modprobe`).
 ///
 /// # Errors
 ///

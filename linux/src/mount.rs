@@ -130,7 +130,7 @@ impl WritableMount {
         &self.0.target
     }
 
-    /// Has everything written to the device. When this value is merely dropped, nobody learns whether that
+    /// Has everything written to the device. When this value is merely dropped, no caller learns whether that
     /// succeeded.
     ///
     /// # Errors
@@ -141,8 +141,8 @@ impl WritableMount {
     }
 }
 
-/// How long a device may be busy with a file system that was unmounted: the kernel ends one when its last user has gone,
-/// which it learns of after the mount has disappeared.
+/// How long a device may be busy with a file system that was unmounted: the kernel ends one when its last user has
+/// gone, which it learns of after the mount has disappeared.
 const LEAVING: Duration = Duration::from_secs(3);
 /// How often it is tried again meanwhile.
 const POLL: Duration = Duration::from_millis(20);

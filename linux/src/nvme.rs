@@ -371,7 +371,7 @@ pub enum SanitizeAction {
     Crypto = 4,
 }
 
-/// Starts a sanitize operation; it goes on by itself, even across a loss of power.
+/// Starts a sanitize operation; it continues by itself, even across a loss of power.
 ///
 /// # Errors
 ///

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 /// What the work of a thread is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// Nobody waits for it: it has all of the processor time that others leave, and a seventieth of a processor that
+    /// No one waits for it: it has all of the processor time that others leave, and a seventieth of a processor that
     /// others want.
     Background,
     /// Strangers may cause any amount of it: it has a quarter of a processor that others want.

@@ -45,7 +45,7 @@ pub enum Use {
 #[derive(Debug)]
 pub struct PrivateMounts(Vec<PathBuf>);
 
-/// Does `work` on a thread of its own, whose mounts nobody else sees. Needs root.
+/// Does `work` on a thread of its own, whose mounts no other process sees. Needs root.
 ///
 /// # Errors
 ///
@@ -145,7 +145,7 @@ impl PrivateMounts {
     ///
     /// # Errors
     ///
-    /// What is mounted where, and why it stays; somebody may still use it after some seconds.
+    /// What is mounted where, and why it stays; a process may still use it after some seconds.
     pub fn unmount_last(&mut self) -> io::Result<()> {
         let Some(target) = self.0.last() else { return Ok(()) };
         let mut attempts = 1;

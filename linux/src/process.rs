@@ -67,7 +67,7 @@ pub enum RunError {
         /// The end of what it wrote, on one line.
         output: String,
     },
-    /// Nobody waits for it any more.
+    /// Its caller waits no more.
     #[error("{program} was ended, because the agent ends; run the step again")]
     Stopped {
         /// Name of the program.
@@ -80,7 +80,7 @@ pub enum RunError {
 pub struct Conditions<'a> {
     /// How long it may take.
     pub limit: Duration,
-    /// Whether it is to be ended, asked again and again.
+    /// Whether it must end, asked again and again.
     pub is_stopped: &'a dyn Fn() -> bool,
     /// The folder in which it lies and is started, where that is not the one in the table.
     pub folder: Option<&'a Path>,
@@ -203,7 +203,7 @@ impl Program {
         Path::new(self.path).exists()
     }
 
-    /// Whether the program is there, for whoever has to know before it is wanted.
+    /// Whether the program exists, for callers that check before they run it.
     ///
     /// # Errors
     ///
@@ -242,7 +242,7 @@ impl Finished {
         if self.status.success() { Ok(self) } else { Err(self.failure()) }
     }
 
-    /// The failure it would be for whoever expected something else.
+    /// The failure it would be for a caller that expected something else.
     pub fn failure(&self) -> RunError {
         let output = last_of(&format!("{}\n{}", self.output, self.messages), SHOWN);
         let (program, arguments) = (self.program, self.arguments.clone());

@@ -47,7 +47,7 @@ impl Rooted {
     ///
     /// # Errors
     ///
-    /// Whatever else than its absence keeps it from being looked at.
+    /// Whatever else than its absence keeps it from being examined.
     pub fn has_folder(&self, path: &Path) -> io::Result<bool> {
         match self.folder(path) {
             Ok(_) => Ok(true),
@@ -81,7 +81,7 @@ impl Rooted {
         Ok(())
     }
 
-    /// Opens a regular file to be written anew; it is made where there is none.
+    /// Opens a regular file to be rewritten; it is made where there is none.
     ///
     /// # Errors
     ///

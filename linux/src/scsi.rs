@@ -113,7 +113,7 @@ pub enum ScsiError {
     /// The target belongs to another machine at the moment.
     #[error("the target is reserved by another machine")]
     Reserved,
-    /// The target ended it with a status that tells nothing.
+    /// The target ended it with a status that says nothing.
     #[error("the target answers status {0:#04x}")]
     Status(u8),
 }
@@ -310,7 +310,7 @@ fn is_supported(target: &impl ScsiTarget, option: u8, code: u8, action: u16) -> 
     }
 }
 
-/// Starts a sanitize operation; it goes on by itself, even across a loss of power.
+/// Starts a sanitize operation; it continues by itself, even across a loss of power.
 ///
 /// # Errors
 ///
@@ -376,10 +376,10 @@ pub fn start_format(target: &impl ScsiTarget) -> Result<(), ScsiError> {
     command(target, &[FORMAT_UNIT, 0x10, 0, 0, 0, 0], Transfer::Out(&parameters))
 }
 
-/// Where an erasure that goes on by itself stands.
+/// The progress of an erasure that runs by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EraseState {
-    /// It is running; this part of 65536 is done, where the target tells.
+    /// It is running; this part of 65536 is done, where the target reports it.
     Running(Option<u16>),
     /// The target is ready again.
     Ready,
@@ -400,7 +400,7 @@ pub fn erase_state(target: &impl ScsiTarget) -> Result<EraseState, ScsiError> {
     }
 }
 
-/// Whether somebody holds a persistent reservation of the target; one that has none cannot.
+/// Whether an initiator holds a persistent reservation of the target; one that has none cannot.
 ///
 /// # Errors
 ///

@@ -25,7 +25,7 @@ pub fn number<T: std::str::FromStr>(directory: &Path, name: &str) -> Option<T> {
 ///
 /// # Errors
 ///
-/// The error of the kernel, which tells what it thinks of the text.
+/// The error of the kernel, which shows what it thinks of the text.
 pub fn write(directory: &Path, name: &str, text: &str) -> io::Result<()> {
     // The kernel makes attributes; a file of this name where there is none is a mistake.
     OpenOptions::new().write(true).open(directory.join(name))?.write_all(text.as_bytes())
@@ -58,7 +58,7 @@ pub fn resident_bytes() -> Option<u64> {
     memory_field("/proc/self/status", "VmRSS:")
 }
 
-/// Bytes of memory that programs can still get without anybody being killed for it; nothing when procfs
+/// Bytes of memory that programs can still get without a process being killed for it; nothing when procfs
 /// is not mounted.
 pub fn available_bytes() -> Option<u64> {
     memory_field("/proc/meminfo", "MemAvailable:")

@@ -5,7 +5,7 @@
 //!       http://10.0.2.2:8000/debian.raw sha256:…
 //! ```
 //!
-//! The machine is a QEMU process on this host, in place of one behind a real strip, which a driver asks over the network.
+//! The machine is a QEMU process on this host, instead of one behind a strip that a driver asks over the network.
 
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{BootContext, BootInterface, Interface, InterfaceError, PowerInterface};
@@ -67,9 +67,8 @@ impl PowerInterface for PowerStrip {
         let mut qemu = Command::new("qemu-system-x86_64");
         qemu.args(["-nodefaults", "-display", "none", "-machine", "q35", "-cpu", "max", "-m", "512"]);
         qemu.args(["-netdev", &format!("user,id=net,hostfwd=tcp:127.0.0.1:{}-:9999", self.agent_port)]);
-        let card = format!("virtio-net-pci,netdev=net,romfile=,mac={}", node.ports[0].address);
-        qemu.args(["-device", &card, "-device", "virtio-rng-pci"]);
-        qemu.args(["-serial", &format!("file:{}.console", self.disk.display())]);
+        qemu.args(["-device", &format!("virtio-net-pci,netdev=net,romfile=,mac={}", node.ports[0].address)]);
+        qemu.args(["-device", "virtio-rng-pci", "-serial", &format!("file:{}.console", self.disk.display())]);
         qemu.args(["-drive", &format!("file={},format=raw,if=virtio", self.disk.display())]);
         if let Some(parameters) = &outlet.ramdisk {
             qemu.arg("-kernel").arg(self.dist.join("vmlinuz")).args(["-append", parameters]);
@@ -85,10 +84,6 @@ impl PowerInterface for PowerStrip {
             Some(mut machine) => machine.kill().await.map_err(InterfaceError::driver),
             None => Ok(()),
         }
-    }
-
-    async fn shut_down(&self) {
-        self.outlet.lock().await.machine = None;
     }
 }
 

@@ -39,7 +39,8 @@ type Counters<N, A> = Family<[(&'static str, &'static str); 1], Counter<N, A>>;
 type Gauges<const LABELS: usize> = Family<[(&'static str, &'static str); LABELS], Gauge>;
 
 /// The route `/metrics`, ready to be merged with those of operators before an
-/// [authorization](crate::authorization::authorized): readers may look. `own` has the figures of the program that runs the conductor.
+/// [authorization](crate::authorization::authorized): readers may look. `own` has the figures of the program that
+/// runs the conductor.
 pub fn metrics_router(conductor: Conductor, own: Registry) -> Router {
     Router::new().route("/metrics", get(metrics)).with_state((conductor, Arc::new(own)))
 }
@@ -73,7 +74,7 @@ async fn of_nodes(conductor: &Conductor) -> Result<Registry, Error> {
 
 /// What the engine of this conductor does.
 fn of_engine(conductor: &Conductor, registry: &mut Registry) {
-    let Figures { workers, leases, renewed_leases, lost_leases } = conductor.figures();
+    let Figures { workers, operations, leases, renewed_leases, lost_leases } = conductor.figures();
     let gauge = |value: usize| ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
     let seconds = |time: std::time::Duration| ConstGauge::new(time.as_secs_f64());
     registry.register("workers", "Workers: one for each node that is not at rest", gauge(workers.workers));
@@ -83,6 +84,15 @@ fn of_engine(conductor: &Conductor, registry: &mut Registry) {
     registry.register("worker_pass_seconds", help, ConstCounter::new(workers.pass_time.as_secs_f64()));
     let help = "Age of the oldest heartbeat or order that no worker has served";
     registry.register("worker_longest_wait_seconds", help, seconds(workers.longest_wait));
+    let by_kind = Gauges::<2>::default();
+    for operation in operations {
+        for (place, count) in [("under way", operation.under_way), ("queued", operation.queued)] {
+            let gauge = by_kind.get_or_create_owned(&[("kind", operation.kind), ("place", place)]);
+            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+    let help = "Operations that this conductor limits, under way or queued until another one ends";
+    registry.register("operations", help, by_kind);
     registry.register("leases", "Leases of nodes that this conductor has", gauge(leases));
     registry.register("lease_renewals", "Renewals of leases", ConstCounter::new(renewed_leases));
     let help = "Leases that this conductor lost to another conductor";

@@ -200,7 +200,7 @@ impl Server {
     }
 }
 
-/// A client of whoever has this certificate.
+/// A client of the server that has this certificate.
 pub fn trusting(certificate: &str) -> ClientBuilder {
     let authority = Certificate::from_pem(certificate.as_bytes()).unwrap();
     reqwest::Client::builder().tls_certs_only([authority]).redirect(reqwest::redirect::Policy::none())

@@ -51,7 +51,7 @@ struct Note {
 }
 
 /// Whether this cause was not reported yet in this boot, and remembers it. The agent starts again and
-/// again where nobody answers, and an event log has little room.
+/// again without an answer, and an event log has little room.
 pub fn is_new(reported: &Path, cause: &Verdict) -> bool {
     let line = cause.to_string();
     if fs::read_to_string(reported).is_ok_and(|known| known == line) {
@@ -66,8 +66,8 @@ pub fn is_new(reported: &Path, cause: &Verdict) -> bool {
     true
 }
 
-/// Removes what was left in the firmware: it names servers and addresses, and the machine may get another user. It goes
-/// on in the log, which conductors collect. A failure after this one is reported again.
+/// Removes what was left in the firmware: it names servers and addresses, and the machine may get another user. The
+/// report stays in the log, which conductors collect. A failure after this one is reported again.
 pub fn forget(variables: Option<&EfiVariables>, reported: &Path) {
     let Some(variables) = variables else { return };
     let report = match variables.read(VARIABLE) {

@@ -40,7 +40,7 @@ impl Inspection {
     }
 
     /// Inspects the machine if that is wanted, and returns the node it belongs to, as far as the conductor
-    /// tells.
+    /// names it.
     ///
     /// # Errors
     ///

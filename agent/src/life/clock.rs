@@ -66,7 +66,7 @@ pub async fn set(options: &Options) -> Result<(), ClockError> {
     Ok(())
 }
 
-/// Sets the clock once more before the machine stops, and with it the one that goes on without power.
+/// Sets the clock once more before the machine stops, and with it the clock that runs without power.
 ///
 /// # Errors
 ///

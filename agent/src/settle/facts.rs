@@ -76,7 +76,7 @@ impl fmt::Display for Awaited {
     }
 }
 
-/// What is still coming up in the machine whose files lie below `root`. Without PID 1 of our own its part
+/// What is still coming up in the machine whose files lie below `root`. Without Farrier's PID 1 its part
 /// counts as done.
 pub fn awaited(root: &Path) -> Vec<Awaited> {
     let sysfs = root.join("sys");

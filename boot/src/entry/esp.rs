@@ -38,7 +38,7 @@ pub struct Loader {
 /// What an EFI system partition has for the firmware.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Loaders {
-    /// What gets an entry, the one that is to be started first.
+    /// What gets an entry, the one that firmware starts first.
     pub loaders: Vec<Loader>,
     /// Where firmware without entries starts, with backslashes, when a loader is there.
     pub removable: Option<String>,

@@ -56,7 +56,7 @@ pub struct BootStore<'a> {
 }
 
 impl<'a> BootStore<'a> {
-    /// Reads the entries. One that cannot be read is nobody's, and its number is taken.
+    /// Reads the entries. An entry that cannot be read has no owner, and its number is taken.
     ///
     /// # Errors
     ///
@@ -85,15 +85,15 @@ impl<'a> BootStore<'a> {
         &self.entries
     }
 
-    /// Deletes every entry with one of these labels, and tells which variables refused that. What cannot be decoded is
-    /// somebody else's and stays (F12).
+    /// Deletes every entry with one of these labels, and returns the variables that refused that. An entry that
+    /// cannot be decoded is foreign and stays (F12).
     pub fn delete_labelled(&mut self, labels: &[String]) -> Vec<Refusal> {
         self.delete(|data| load_option::replaceable_label(data).is_some_and(|found| labels.contains(&found)))
             .1
     }
 
-    /// Deletes the entries whose content is as said, also from the boot order, and tells which are gone and which
-    /// variables refused that.
+    /// Deletes the entries whose content is as said, also from the boot order, and returns those that are gone, and
+    /// which variables refused that.
     pub fn delete(&mut self, is_doomed: impl Fn(&[u8]) -> bool) -> (Vec<Deleted>, Vec<Refusal>) {
         let (doomed, mut kept): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.entries).into_iter().partition(|(_, data)| is_doomed(data));

@@ -1,13 +1,16 @@
 //! What the engine does, in figures: metrics are made of them.
 
 use crate::conductor::Conductor;
+use crate::limits::OperationFigures;
 use crate::workers::WorkerFigures;
 
 /// What the engine does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figures {
     /// Workers, and their passes.
     pub workers: WorkerFigures,
+    /// Operations of each kind that has a limit, as far as workers have seen them.
+    pub operations: Vec<OperationFigures>,
     /// Leases that this process has.
     pub leases: usize,
     /// Leases that it has renewed, each time.
@@ -21,6 +24,7 @@ impl Conductor {
     /// has the waits of writers.
     pub fn figures(&self) -> Figures {
         let (leases, renewed_leases, lost_leases) = self.services().own_leases.counts();
-        Figures { workers: self.workers().figures(), leases, renewed_leases, lost_leases }
+        let (workers, operations) = (self.workers().figures(), self.services().limits.figures());
+        Figures { workers, operations, leases, renewed_leases, lost_leases }
     }
 }

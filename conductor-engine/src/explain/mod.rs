@@ -137,7 +137,7 @@ impl Explanation {
         self.waits_for = format!("It waits for a conductor that leads it: {unserved}.");
         (self.until, self.is_overdue) = (None, false);
         self.next_action =
-            "Start such a conductor, and the node goes on by itself; nothing has failed meanwhile."
+            "Start such a conductor, and the node continues by itself; nothing has failed meanwhile."
                 .to_owned();
         self.commands = vec!["baremetal conductor list".to_owned()];
     }
@@ -214,8 +214,7 @@ fn is_owed(record: &Record) -> bool {
 
 fn working(record: &Record, holder: &str, until: OffsetDateTime) -> Waiting {
     let waits_for = format!("It waits for conductor {holder}, which {}.", work(record));
-    let next =
-        "Nothing: it goes on by itself. Should that conductor stop, another one goes on when the lease ends.";
+    let next = "Nothing: it continues by itself. Should that conductor stop, another one continues when the lease ends.";
     Waiting::by_itself(waits_for, Some(until), next)
 }
 

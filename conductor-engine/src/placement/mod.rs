@@ -1,10 +1,10 @@
 //! Which conductor leads a node (section 12.1), and which leases this one has.
 //!
 //! Each conductor renews a record of its own in the store, by which the others see that it lives, and computes from the
-//! records who leads which node: of the conductors that can, the one with the highest number by [`rendezvous`]. Conductors
-//! may disagree for a moment. That costs a look at a machine and no more: who changes a node holds its lease.
+//! records which conductor leads which node: of the conductors that can, the one with the highest number by [`rendezvous`]. Conductors
+//! may disagree for a moment. That costs a reading of a machine and no more: a conductor that changes a node holds its lease.
 //!
-//! A conductor that is alone asks nobody, and computes nothing for a node that it can lead.
+//! A conductor that is alone asks no other, and computes nothing for a node that it can lead.
 
 mod members;
 mod observation;
@@ -38,7 +38,7 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 /// Renewals that a process misses whose name another one takes at its start.
 const MISSED: u32 = 3;
 
-/// After so long a record that nobody renews is forgotten.
+/// After so long a record that is not renewed is removed.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 /// Where a node is led.
@@ -72,7 +72,7 @@ pub struct KnownConductor {
     pub is_alive: bool,
 }
 
-/// Who leads which node, as this conductor knows.
+/// Which conductor leads which node, as this conductor knows.
 pub(crate) struct Placement {
     own: ConductorRecord,
     /// This conductor.
@@ -83,8 +83,8 @@ pub(crate) struct Placement {
     observation: tokio::sync::Mutex<Observation>,
     /// Whether this conductor has removed its record, and renews it no more.
     has_left: AtomicBool,
-    /// What was told in the log.
-    told: Mutex<HashSet<String>>,
+    /// Lines that were logged, once each.
+    logged: Mutex<HashSet<String>>,
 }
 
 /// How long a conductor waits before it renews its record.
@@ -125,7 +125,7 @@ impl Placement {
             dead_after: settings.lease,
             observation: tokio::sync::Mutex::default(),
             has_left: AtomicBool::new(false),
-            told: Mutex::default(),
+            logged: Mutex::default(),
         }
     }
 
@@ -143,7 +143,7 @@ impl Placement {
         };
         match store.renew_conductor(&self.own, earlier.as_ref()).await? {
             true => {
-                self.look(store).await?;
+                self.observe(store).await?;
                 Ok(())
             }
             false => Err(MembershipError::NameTaken(self.own.name.clone())),
@@ -182,7 +182,7 @@ impl Placement {
         Ok(store.conductors().await?.into_iter().find(is_other))
     }
 
-    /// Renews the record of this conductor, and looks at those of the others. Tells whether other conductors live than before.
+    /// Renews the record of this conductor, and reads those of the others. Returns whether other conductors live than before.
     ///
     /// # Errors
     ///
@@ -204,7 +204,7 @@ impl Placement {
             store.remove_conductor(&own, true).await?;
             return Ok(false);
         }
-        Ok(self.look(store).await?)
+        Ok(self.observe(store).await?)
     }
 
     /// Removes the record of this conductor for good, so that others lead its nodes at once.
@@ -230,7 +230,7 @@ impl Placement {
         Ok(records.into_iter().map(known).collect())
     }
 
-    async fn look(&self, store: &dyn Store) -> Result<bool, StoreError> {
+    async fn observe(&self, store: &dyn Store) -> Result<bool, StoreError> {
         let records = store.conductors().await?;
         let silences = self.observation.lock().await.note(&records, Instant::now());
         let mut live = vec![self.member.clone()];
@@ -268,7 +268,7 @@ impl Placement {
         lock(&self.members).iter().nth(1).is_none()
     }
 
-    /// Whether this conductor has what it needs to work on a node, whoever leads it.
+    /// Whether this conductor has what it needs to work on a node, whether or not it leads the node.
     pub(crate) fn drives(&self, node: &Node) -> bool {
         self.member.drives(&node.into())
     }
@@ -296,7 +296,7 @@ impl Placement {
     pub(crate) fn of(&self, node: &Node) -> Place {
         let members = Arc::clone(&lock(&self.members));
         let place = self.place(members.leader(&node.into()));
-        self.tell(node, &place);
+        self.log_once(node, &place);
         place
     }
 
@@ -320,8 +320,8 @@ impl Placement {
         }
     }
 
-    /// Tells once in the log what is left to others, or to nobody.
-    fn tell(&self, node: &Node, place: &Place) {
+    /// Logs once which nodes are left to others, or are led by none.
+    fn log_once(&self, node: &Node, place: &Place) {
         let text = match place {
             Place::At(_) if !self.drives(node) && node.conductor_group == self.own.conductor_group => {
                 format!("nodes of hardware type {:?} are left to other conductors", node.driver)
@@ -329,7 +329,7 @@ impl Placement {
             Place::At(_) | Place::Here => return,
             Place::Nowhere(unserved) => format!("node {} waits: {unserved}", node.label()),
         };
-        if lock(&self.told).insert(text.clone()) {
+        if lock(&self.logged).insert(text.clone()) {
             tracing::warn!("{text}");
         }
     }

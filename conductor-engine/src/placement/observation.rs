@@ -17,7 +17,7 @@ struct Seen {
 }
 
 impl Observation {
-    /// Takes note of all records as they were read at `now`, and tells for how long each has been as it is. One that is
+    /// Takes note of all records as they were read at `now`, and returns for how long each has not changed. One that is
     /// seen for the first time may live: what is not known is not dead.
     pub(crate) fn note(&mut self, records: &[ConductorRecord], now: Instant) -> Vec<Duration> {
         self.0.retain(|name, _| records.iter().any(|record| record.name == *name));

@@ -1,4 +1,4 @@
-//! What tells a conductor that starts again on the same host that the process before it is gone, so that it need not wait.
+//! How a conductor that starts again on the same host sees that the process before it has ended, so that it need not wait.
 
 use std::fs;
 use std::path::Path;

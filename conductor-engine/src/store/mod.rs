@@ -83,7 +83,9 @@ pub enum StoreError {
     #[error("node {0} was taken over by another conductor; nothing was written")]
     Overtaken(Uuid),
     /// There is no room. Nothing was written, nothing is lost.
-    #[error("node store {location} has no room left on its disk; make some, the conductor goes on by itself")]
+    #[error(
+        "node store {location} has no room left on its disk; make some, the conductor continues by itself"
+    )]
     Full {
         /// The file.
         location: String,

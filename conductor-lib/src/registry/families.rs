@@ -34,13 +34,16 @@ impl Families {
     }
 
     /// Puts the deploy interface into the record of a node before it deploys its instance, where its own only chooses
-    /// one (section 5.9).
+    /// one (section 5.9). A choice stays until [`Node::restore_deploy_interface`]: it has consumed the wish of the
+    /// instance, and another choice would not know of that.
     ///
     /// # Errors
     ///
     /// [`Error::Unresolved`].
     pub fn choose_deploy(&self, node: &mut Node, composition: &Composition) -> Result<(), Error> {
-        node.restore_deploy_interface();
+        if node.driver_internal_info.original_deploy_interface.is_some() {
+            return Ok(());
+        }
         let Some(own) = composition.resolve(node, InterfaceKind::Deploy)? else { return Ok(()) };
         let choices = composition.choices(composition.hardware_type(&node.driver)?, own);
         let supports = |name: &&&String| {

@@ -6,7 +6,7 @@ pub enum HardwarePartition {
     /// A boot area, `mmcblk0boot0`: some MiB that the processor's boot ROM may start firmware from. The kernel
     /// refuses writes to it until its attribute `force_ro` is 0.
     Boot,
-    /// A general purpose area, `mmcblk0gp0`, which somebody has cut off the user area, once and for all.
+    /// A general purpose area, `mmcblk0gp0`, which was divided from the user area permanently.
     GeneralPurpose,
 }
 

@@ -86,7 +86,7 @@ fn refuses_writes(directory: &Path) -> bool {
 
 /// Makes sure that neither the disk nor one of its partitions is mounted or held by another device.
 ///
-/// The exclusive open that follows would refuse such a disk as well; this tells who uses it.
+/// The exclusive open that follows would refuse such a disk as well; this error names the user.
 ///
 /// # Errors
 ///

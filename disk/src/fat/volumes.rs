@@ -50,7 +50,7 @@ pub fn endless_folder() -> Volume {
     volume
 }
 
-/// A volume of 4 MiB with this many files of 200 KB, all in the place of the first one.
+/// A volume of 4 MiB with this many files of 200 KB, all at the position of the first one.
 pub fn same_place(files: usize) -> Volume {
     let mut volume = formatted(4 << 20, FatType::Fat16);
     {

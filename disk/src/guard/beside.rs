@@ -38,7 +38,7 @@ pub struct StoppedVolumes {
 /// The parts of a disk that carries volumes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beside {
-    /// What is to be erased on the disk itself.
+    /// The parts of the disk itself that an erasure covers.
     pub doomed: Ranges,
     /// What was erased with a volume, by the device of that.
     pub covered: Vec<(String, Range<u64>)>,
@@ -81,7 +81,7 @@ impl StoppedVolumes {
         Ok(stopped)
     }
 
-    /// What of a disk is to be erased, and what is not.
+    /// The parts of a disk that an erasure covers, and those that it leaves.
     ///
     /// # Errors
     ///

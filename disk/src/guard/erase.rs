@@ -67,7 +67,7 @@ pub struct EraseTarget {
 /// Plans to erase every disk of `node` among `devices` that is not on the skip list and accepts writes.
 ///
 /// Volumes of the node's software RAID stay where it is known what they cover: they are erased, and then what lies
-/// [beside](super::Beside) them on their disks. Any other array is nothing but what somebody wrote to its disks, and goes
+/// [beside](super::Beside) them on their disks. Any other array is data on its disks, and goes
 /// with them.
 ///
 /// # Errors
@@ -128,7 +128,7 @@ impl EraseTarget {
         self.spared.iter().any(|name| name == self.device().kernel_name())
     }
 
-    /// Whether it is an array, of anybody.
+    /// Whether it is an array, of any owner.
     pub fn is_array(&self) -> bool {
         array::is_array(self.device().directory())
     }

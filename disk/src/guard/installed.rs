@@ -41,7 +41,7 @@ impl RootDisk {
     }
 
     /// Makes sure that the kernel shows the partitions of such a disk as devices. On a multipath device it does
-    /// not: these would be devices that somebody makes.
+    /// not: a program would have to make these devices.
     ///
     /// # Errors
     ///

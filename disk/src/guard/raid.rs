@@ -131,7 +131,7 @@ impl RaidTarget {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidTable`]: there are members, and the table does not say where those are that are to be kept.
+    /// [`Error::InvalidTable`]: there are members, and the table does not say where those are that stay.
     /// [`Error::Raid`]: a kept one is a logical partition. [`Error::Device`] when the disk cannot be read.
     pub fn require_keepable(&self) -> Result<(), Error> {
         if !self.keeps_volumes() {
@@ -148,12 +148,12 @@ impl RaidTarget {
         require_rearrangeable(path, table, &kept)
     }
 
-    /// Opens the disk, on which no array may run, and finds what is to be kept on it. With `guard`, nothing is
+    /// Opens the disk, on which no array may run, and finds the volumes that stay on it. With `guard`, nothing is
     /// written to one with a file system of several machines.
     ///
     /// # Errors
     ///
-    /// As [`RootDisk::open`](super::RootDisk::open), [`Error::InvalidTable`] where volumes are to be kept and the
+    /// As [`RootDisk::open`](super::RootDisk::open), [`Error::InvalidTable`] where volumes stay and the
     /// table does not say where they are, and [`Error::Device`].
     pub fn open(&self, guard: bool) -> Result<RaidDisk, Error> {
         let device = self.0.confirm()?;

@@ -55,7 +55,7 @@ pub enum Obstacle {
     Raid(Vec<String>),
     /// It is an array that is no volume of the node. What it holds goes with its disks.
     ForeignArray,
-    /// Somebody on this machine uses it.
+    /// A process of this machine uses it.
     InUse(String),
     /// It refuses writes.
     ReadOnly,

@@ -39,7 +39,7 @@ impl Volumes {
     }
 
     /// Whether the array in `directory` of sysfs is a volume of the node, or the mirror from which its
-    /// volumes boot. Whoever used the machine before may have made arrays as well.
+    /// volumes boot. An earlier user of the machine may have made arrays as well.
     pub fn own(&self, directory: &Path) -> bool {
         let is_own = |found: String| {
             let mut names = self.0.iter().map(|(name, _)| name.as_str()).chain([ESP_NAME]);

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::path::Path;
 
 pub(super) mod sealed {
-    /// Has nobody outside of [`io`](crate::io) say that something may be overwritten.
+    /// Keeps code outside of [`io`](crate::io) from saying that something may be overwritten.
     pub trait Sealed {}
 }
 
@@ -56,14 +56,14 @@ pub trait Sectors: Debug + Sync + sealed::Sealed {
     /// [`Error::Device`].
     fn zero_by_command(&self, offset: u64, length: u64) -> Result<bool, Error>;
 
-    /// Whether the disk wants to know what nobody needs.
+    /// Whether the disk accepts discards.
     fn discards(&self) -> bool;
 
     /// Whether the disk says of itself that what was discarded reads as zeros, each time (F08).
     fn keeps_discarded_zero(&self) -> bool;
 
-    /// Tells the disk that nobody needs `length` bytes from `offset`, whatever they read as afterwards;
-    /// false when it does not want to know.
+    /// Discards `length` bytes from `offset`, whatever they read as afterwards;
+    /// false when the disk accepts no discards.
     ///
     /// # Errors
     ///

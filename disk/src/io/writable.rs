@@ -97,7 +97,7 @@ impl WritableDisk {
         })
     }
 
-    /// Lets go of the disk for a program that claims it itself. Open it anew for what comes after that.
+    /// Lets go of the disk for a program that claims it itself. Open it again for what comes after that.
     pub fn hand_over(self) -> HandedOverDisk {
         HandedOverDisk { path: self.path, size: self.size }
     }

@@ -33,7 +33,7 @@ pub struct Zeroing {
 }
 
 impl Zeroing {
-    /// Makes `length` bytes from `offset` zero and tells how many of them had to be transferred.
+    /// Makes `length` bytes from `offset` zero and returns how many of them had to be transferred.
     ///
     /// A disk with a command for it gets that command. One that promises that discarded blocks read as zeros
     /// may drop what it has (F08). Any other gets zeros, but for those that one without a discard has already.

@@ -77,7 +77,7 @@ pub(crate) fn one_for_each(devices: Vec<BlockDevice>) -> Vec<BlockDevice> {
 }
 
 /// Makes a device of every disk in the sysfs mounted at `sysfs` that has several paths. Where that fails, one
-/// line tells, and the first path stands for the disk.
+/// line reports that, and the first path stands for the disk.
 ///
 /// # Errors
 ///

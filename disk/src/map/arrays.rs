@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 /// Smallest size of an entry; others are powers of two times this (UEFI 2.10, table 5.5).
 pub const SMALLEST_ENTRY: u32 = 128;
-/// Largest size of an entry, and most bytes of an array, that are looked at.
+/// Largest size of an entry, and most bytes of an array, that are examined.
 pub const LARGEST_ENTRY: u32 = 4096;
 pub const MOST_BYTES: u64 = 1 << 20;
 /// Bytes of the array that nearly every table has.

@@ -16,7 +16,7 @@ pub enum CopyKind {
     Foreign(&'static str),
 }
 
-/// A copy of a partition table that has its mark. What nobody can read of it is missing.
+/// A copy of a partition table that has its mark. What cannot be read of it is missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableCopy {
     /// Which one.

@@ -132,7 +132,7 @@ impl Tables {
         self.live.map_err(|reason| Error::InvalidTable { device: device.to_owned(), reason })
     }
 
-    /// The copies that have their mark, whoever believes them.
+    /// The copies that have their mark, whether or not systems believe them.
     pub fn copies(&self) -> &[TableCopy] {
         &self.found.copies
     }
@@ -144,7 +144,7 @@ impl Tables {
     }
 
     /// These, and what is named by tables that have lost their mark, or lies in arrays: everything in which content
-    /// may be found again. Where these are too many to be looked at, the rest is missing.
+    /// may be found again. Where these are too many to be examined, the rest is missing.
     pub fn volumes(&self) -> Vec<Partition> {
         self.volumes.iter().take(MOST).cloned().collect()
     }

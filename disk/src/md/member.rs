@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// A partition that was made for a member of an array. Its content is nobody's.
+/// A partition that was made for a member of an array. Its content has no owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberDevice(PathBuf);
 

@@ -194,7 +194,7 @@ pub(crate) mod tests {
     pub const DATA: usize = 1 << 20;
 
     /// Puts a physical volume with this text of its group at `start`; the text lies so near to the end of its
-    /// area that it goes on at the beginning.
+    /// area that it continues at the beginning.
     pub fn write_volume(content: &mut [u8], start: usize, text: &str) {
         let mut put =
             |at: usize, bytes: &[u8]| content[start + at..start + at + bytes.len()].copy_from_slice(bytes);

@@ -32,7 +32,7 @@ pub fn validate(node: &Node, config: &Value) -> Result<(), Error> {
     RaidConfig::parse(config, &guard::kept_volumes(node)?).map(drop)
 }
 
-/// Makes the volumes of `config` on disks of `node`, and tells whether there was anything to make. With
+/// Makes the volumes of `config` on disks of `node`, and returns whether there was anything to make. With
 /// `guard`, disks with file systems of several machines are refused.
 ///
 /// # Errors

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 const SYSFS: &str = "/sys";
 
-/// Removes every array of `node` that is not to be kept, with all by which it could be revived (D20).
+/// Removes every array of `node` that does not stay, with all by which it could be revived (D20).
 ///
 /// First the content of each array, then its members, then the tables of the disks: a disk on which no
 /// member is found, of a running array or of one that is gone, is not touched. A disk that cannot be read
@@ -25,7 +25,7 @@ const SYSFS: &str = "/sys";
 /// # Errors
 ///
 /// Before anything is touched [`Error::InvalidSkipList`], [`Error::InvalidTable`] where it does not say which members
-/// are to be kept, and [`Error::Raid`] where its table cannot keep one. [`Error::Raid`] naming everything that is left;
+/// stay, and [`Error::Raid`] where its table cannot keep one. [`Error::Raid`] naming everything that is left;
 /// whatever can be removed is removed nevertheless (D25).
 pub fn delete(node: &Node, guard: bool) -> Result<(), Error> {
     assemble(Path::new(SYSFS))?;

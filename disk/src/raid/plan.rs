@@ -44,7 +44,7 @@ pub struct Disk {
     pub kept: Vec<Partition>,
 }
 
-/// What is to be made.
+/// The volumes to make.
 #[derive(Debug)]
 pub struct Plan {
     /// The new partitions of each disk, in the order of the disks.

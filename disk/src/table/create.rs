@@ -22,7 +22,7 @@ pub struct NewPartition {
     pub start: u64,
     /// Bytes.
     pub size: u64,
-    /// What the table is to say about it; of the same kind as the table.
+    /// Its entry in the table; of the same kind as the table.
     pub kind: PartitionKind,
     /// Whether an MBR marks it as the one to boot from.
     pub is_booted: bool,

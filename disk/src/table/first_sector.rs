@@ -21,7 +21,7 @@ pub const FIRST_SECTOR: usize = 8;
 /// Where it has how many sectors there are, four bytes.
 pub const SECTORS: usize = 12;
 
-/// What the sector ends with when firmware is to start it.
+/// The end of a sector that firmware starts.
 pub const SIGNATURE: [u8; 2] = [0x55, 0xaa];
 /// Where it ends so, whatever the bytes of a sector.
 pub const SIGNATURE_OFFSET: usize = 510;

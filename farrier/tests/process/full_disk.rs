@@ -63,10 +63,10 @@ async fn loop_a_full_disk_is_reported_and_delays_a_deployment_that_is_under_way(
     site.machine.stick();
     let client = site.deploy(&conductor);
     site.machine.is_on().await;
-    assert!(!conductor.log().contains("has no room left"));
+    assert!(!conductor.log().contains("work on a node pauses"));
     disk.fill();
     site.machine.unstick();
-    conductor.says("has no room left").await;
+    conductor.says("work on a node pauses: node store").await;
     assert_eq!(site.record().await.node.provision_state, ProvisionState::Deploying);
     disk.make_room();
     assert_eq!(site.ends(ProvisionState::Active).await.node.last_error, None);

@@ -43,7 +43,8 @@ pub struct Record {
 /// What became of a disk.
 #[derive(Debug)]
 pub enum Verdict {
-    /// The method has done its work. [`Method::Metadata`] leaves the data in place; of the others the erasure is proven.
+    /// The method has done its work. [`Method::Metadata`] leaves the data where it is; of the others the erasure is
+    /// proven.
     Erased(Method),
     /// It was not to be erased, for this reason.
     Kept(String),

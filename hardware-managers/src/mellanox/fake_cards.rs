@@ -104,7 +104,7 @@ impl FakeCards {
         Tools { flint, config, reset }
     }
 
-    /// Has the first card run another version until it is started anew.
+    /// Has the first card run another version until it is restarted.
     pub fn set_running(&self, version: &str) {
         self.0.write("running", version);
     }

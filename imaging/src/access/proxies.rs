@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 use reqwest::{Proxy, Url};
 use std::sync::Arc;
 
-/// The proxies through which an image is to be fetched. Which hosts need none is decided here: what conductors
+/// The proxies through which an image is fetched. Which hosts need none is decided here: what conductors
 /// document is not what the client's own list of exceptions understands.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct LeastRate {
     /// Bytes a second; 0 for no limit.
     pub bytes_per_second: u64,
-    /// Over how much waiting that is looked at.
+    /// The time of waiting over which that is measured.
     pub over: Duration,
 }
 

@@ -15,7 +15,7 @@ const NEEDED: &str = "name-servers";
 /// Settings that came with the ramdisk or by virtual media, below the root directory.
 const SETTINGS: [&str; 2] = ["etc/ironic-python-agent", "etc/ironic-python-agent.d"];
 
-/// Removes all of it below `root`. What cannot be removed is told, and keeps nothing else.
+/// Removes all of it below `root`. What cannot be removed is logged, and keeps nothing else.
 pub fn remove(root: &Path) {
     let state = root.join(STATE);
     let kept = sysfs::entries(&state).into_iter().filter(|name| name != NEEDED).map(|name| state.join(name));

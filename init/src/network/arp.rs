@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_millis(700);
 /// How often to look whether there is a carrier yet.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Asks in a thread of its own, once the link has a carrier, and sends the address when somebody has it.
+/// Asks in a thread of its own, once the link has a carrier, and sends the address when another machine has it.
 pub fn ask(interface: &str, mac: MacAddress, address: Ipv4Addr, conflicts: Sender<Ipv4Addr>) {
     let interface = interface.to_owned();
     thread::spawn(move || {

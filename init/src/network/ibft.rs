@@ -19,7 +19,7 @@ const VALID: u32 = 1;
 /// Origin of an address that DHCP gave.
 const BY_DHCP: u32 = 3;
 
-/// The plan of the cards in the table that is shown in a folder; nothing when there is none, or DHCP tells
+/// The plan of the cards in the table that is shown in a folder; nothing when there is none, or DHCP assigns
 /// all of them. Links that are not in the table find out by themselves what they need.
 ///
 /// # Errors

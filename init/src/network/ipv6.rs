@@ -65,7 +65,7 @@ impl Listener {
         Self { interface: interface.to_owned(), mac, mode, announcements, over }
     }
 
-    /// Goes on in a thread of its own.
+    /// Continues in a thread of its own.
     pub fn start(self) {
         thread::spawn(move || {
             let interface = self.interface.clone();

@@ -34,7 +34,7 @@ const DNS: &str = "farrier-net-dns";
 const ROUTES: &str = "farrier-net-routes";
 
 /// The plan of the values of `ip=` and of the settings; nothing when there are none of either. What `ip=ibft`
-/// stands for is asked for, and the rest is added to it. A parameter, or a part of one, that cannot be used is told
+/// stands for is asked for, and the rest is added to it. A parameter, or a part of one, that cannot be used is logged
 /// and left out.
 ///
 /// # Errors

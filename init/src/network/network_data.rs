@@ -109,7 +109,7 @@ fn or_empty<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
 }
 
 /// Reads a description. Cards that it does not name get nothing, unless it names none at all. A part that cannot be
-/// used is told and left out; a link none of whose networks can be used finds out by itself what it needs.
+/// used is logged and left out; a link none of whose networks can be used finds out by itself what it needs.
 ///
 /// # Errors
 ///

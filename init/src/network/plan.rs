@@ -40,7 +40,7 @@ pub struct PlannedLink {
     pub addresses: Vec<IpNet>,
     /// Ways that lead over it.
     pub routes: Vec<Route>,
-    /// What it is to find out by itself.
+    /// The settings that it must find out by itself.
     pub automatic: Automatic,
 }
 

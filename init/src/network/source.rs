@@ -27,7 +27,7 @@ pub struct Source {
 /// Nobody made a plan.
 const AUTOMATIC: &str = "DHCP and routers";
 
-/// The plan of this boot, if somebody made one. Waits for virtual media when the machine was booted from them.
+/// The plan of this boot, if there is one. Waits for virtual media when the machine was booted from them.
 pub fn find(read: settings::Read) -> Option<Source> {
     let kernel = kernel_line::of_running_kernel();
     let parameters = virtual_media::merge(kernel.clone()).unwrap_or_else(|error| {

@@ -22,7 +22,7 @@ const UNIT: &str = "lun_1";
 /// Digits of a serial number that come from elsewhere than the disk: those of which LIO makes names.
 const DIGITS: usize = 24;
 
-/// Everything there is to an export.
+/// All parts of an export.
 #[derive(PartialEq, Eq)]
 pub struct Layout(Vec<Change>);
 
@@ -63,7 +63,7 @@ pub fn serial(target: &IscsiName, own: &str) -> String {
     if own.is_empty() { digits } else { format!("{digits}-{own}") }
 }
 
-/// Whether a serial number that an initiator is told is that of an export of a disk. Some targets take only the beginning
+/// Whether a serial number that an initiator sees is that of an export of a disk. Some targets take only the beginning
 /// of it, in which all digits are.
 pub fn is_told(target: &IscsiName, own: &str, told: &str) -> bool {
     told.len() >= DIGITS && serial(target, own).starts_with(told)
@@ -140,7 +140,7 @@ pub fn exported(root: &Path) -> Option<Export> {
     Some(Export { disk: disk.into(), target: own_targets(root).into_iter().next() })
 }
 
-/// Takes away whatever there is of an export in the configfs mounted at `root`, in order, and nothing of anybody else
+/// Takes away whatever there is of an export in the configfs mounted at `root`, in order, and nothing of others
 /// (F60).
 pub fn removal(root: &Path) -> Vec<Change> {
     let mut changes = Vec::new();

@@ -10,7 +10,7 @@ const LEAST_SECRET: usize = 12;
 /// Most bytes of a user or a secret that LIO takes.
 const MOST_CREDENTIAL: usize = 255;
 
-/// How a disk is exported, and to whom.
+/// How a disk is exported, and to which initiators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
     /// Name of the target.
@@ -23,7 +23,7 @@ pub struct Terms {
     pub wiped: bool,
     /// What initiators prove themselves with; nothing lets them in without.
     pub chap: Option<Chap>,
-    /// The initiators that may log in; none lets in everybody.
+    /// The initiators that may log in; none admits every initiator.
     pub initiators: Vec<IscsiName>,
 }
 

@@ -14,7 +14,7 @@ use std::io;
 pub struct Link {
     /// Name of the interface.
     pub name: String,
-    /// Hardware address, the permanent one where the driver tells it (F43).
+    /// Hardware address, the permanent one where the driver reports it (F43).
     pub hardware_address: Vec<u8>,
 }
 

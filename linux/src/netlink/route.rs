@@ -15,7 +15,7 @@ use std::net::IpAddr;
 pub struct Route {
     /// The network; that of length 0 is the default route.
     pub destination: IpNet,
-    /// Who carries packets further; nobody, if the network is on the link itself.
+    /// The next router; none, if the network is on the link itself.
     pub gateway: Option<IpAddr>,
 }
 

@@ -16,7 +16,7 @@ const HEAD: usize = 64;
 /// Where the kind is; 0 is none.
 const KIND: usize = 4;
 
-/// Whether somebody holds a reservation of the namespace; where there are none nobody does.
+/// Whether a host holds a reservation of the namespace; without reservations none does.
 ///
 /// # Errors
 ///

@@ -9,7 +9,7 @@ pub struct Program {
     pub path: &'static str,
     /// Package that carries it, as Debian calls it.
     pub package: &'static str,
-    /// Whether it is packed only when somebody asks for it: it is large, and few machines need it.
+    /// Whether it is packed only on request: it is large, and few machines need it.
     pub is_optional: bool,
 }
 
@@ -43,7 +43,7 @@ pub const MSTCONFIG: Program = on_request("mstconfig", "/usr/bin/mstconfig", "ms
 /// Reads and writes the firmware of NVIDIA network cards.
 pub const MSTFLINT: Program = on_request("mstflint", "/usr/bin/mstflint", "mstflint");
 
-/// Has NVIDIA network cards start anew.
+/// Restarts NVIDIA network cards.
 pub const MSTFWRESET: Program = on_request("mstfwreset", "/usr/bin/mstfwreset", "mstflint");
 
 /// Runs containers.
@@ -58,7 +58,7 @@ pub const STRESS_NG: Program = on_request("stress-ng", "/usr/bin/stress-ng", "st
 /// Serves disks by iSCSI, where the kernel has no target.
 pub const TGTD: Program = on_request("tgtd", "/usr/sbin/tgtd", "tgt");
 
-/// Tells `tgtd` what to serve.
+/// Configures the exports of `tgtd`.
 pub const TGTADM: Program = on_request("tgtadm", "/usr/sbin/tgtadm", "tgt");
 
 /// Every external program there is.

@@ -28,7 +28,7 @@ struct Process {
 /// waits until none is left. Gives the names of those that are after `limit`: what such a one waits for
 /// in the kernel may still happen, but it does nothing new.
 ///
-/// Only PID 1 may do so, and only while it starts nothing else; anybody else ends nobody.
+/// Only PID 1 may do so, and only while it starts nothing else; any other process ends none.
 pub fn end_strangers(kept: &[i32], limit: Duration) -> Vec<String> {
     if getpid().as_raw() != 1 {
         return Vec::new();

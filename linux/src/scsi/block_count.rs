@@ -51,7 +51,7 @@ impl BlockCounts {
         Ok(Self { shown, made, block_bytes })
     }
 
-    /// Blocks that the target has and does not show, as far as it tells.
+    /// Blocks that the target has and does not show, as far as it reports them.
     pub fn hidden(&self) -> Option<u64> {
         self.made?.checked_sub(self.shown).filter(|hidden| *hidden > 0)
     }

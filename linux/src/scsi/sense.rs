@@ -38,7 +38,7 @@ pub struct Sense {
     pub key: SenseKey,
     /// Additional sense code and its qualifier.
     pub code: (u8, u8),
-    /// Part of 65536 that is done, where the answer tells.
+    /// Part of 65536 that is done, where the answer reports it.
     pub progress: Option<u16>,
 }
 

@@ -42,10 +42,8 @@ impl Machines {
             let refused = Validity { result: Some(false), reason: Some(reason.to_string()) };
             return Ok(InterfaceKind::ALL.iter().map(|kind| (*kind, refused.clone())).collect());
         }
-        if node.driver_internal_info.original_deploy_interface.is_none() {
-            // What cannot be resolved, validation tells.
-            self.0.services().choose_deploy(&mut node).unwrap_or_default();
-        }
+        // An interface that cannot be resolved is reported by its validation.
+        self.0.services().choose_deploy(&mut node).unwrap_or_default();
         Ok(self.0.services().hardware.validate(&node).await)
     }
 

@@ -64,6 +64,7 @@ impl Conductor {
         Forbidden::check(&task.node, event)?;
         check_hints(&task.node.instance_info, &task.node.properties)?;
         check_traits(&task.node)?;
+        task.node.restore_deploy_interface();
         if drives {
             self.services().choose_deploy(&mut task.node)?;
             task.validate().await?;

@@ -51,6 +51,7 @@ impl Conductor {
 
     pub(super) async fn adopt(&self, id: &str) -> Result<(), Error> {
         let mut task = self.begin_operation(id, Event::Adopt).await?;
+        task.node.restore_deploy_interface();
         if self.drives(&task.node) {
             self.services().choose_deploy(&mut task.node)?;
         }

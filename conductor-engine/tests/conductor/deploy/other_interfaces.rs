@@ -246,6 +246,25 @@ async fn each_instance_is_deployed_by_the_interface_that_can_do_it() {
     }
 }
 
+/// The wish of an instance comes before the interface of the node, in the whole deployment and in each rebuild.
+#[tokio::test]
+async fn f39_the_interface_that_an_instance_wants_deploys_it() {
+    let stage = stage(Script::default()).await;
+    for wanted in ["autodetect", "ramdisk"] {
+        let mut info = iso();
+        info["deploy_interface"] = json!(wanted);
+        deploy(&stage, "direct", &info, json!({})).await;
+        stage.wait_for(ProvisionState::Active).await;
+        assert_eq!(stage.machine.state.lock().unwrap().boot, in_memory(None), "{wanted}");
+        assert_eq!(set(&stage, "n1", &json!({"/instance_info": info})).await.status(), 200);
+        assert_eq!(provision(&stage, "rebuild", json!({})).await.status(), 202);
+        stage.wait_for(ProvisionState::Active).await;
+        assert_eq!(stage.machine.state.lock().unwrap().boot, in_memory(None), "{wanted}");
+        undeploy(&stage).await;
+        assert_eq!(get(&stage, "/v1/nodes/n1").await["deploy_interface"], "direct");
+    }
+}
+
 /// What nobody can deploy is told by the last one; a rebuild chooses anew.
 #[tokio::test]
 async fn f39_autodetect_chooses_again_for_what_is_another_instance() {

@@ -70,7 +70,14 @@ async fn l06_figures_tell_states_where_machines_are_that_boot_and_what_the_engin
     ])
     .await;
     // L6: what the engine does is seen too.
-    let text = told(&["farrier_workers 1", "farrier_leases 0", "farrier_leases_lost_total 0"]).await;
+    let text = told(&[
+        "farrier_workers 1",
+        "farrier_operations{kind=\"deploy\",place=\"under way\"} 1",
+        "farrier_operations{kind=\"clean\",place=\"queued\"} 0",
+        "farrier_leases 0",
+        "farrier_leases_lost_total 0",
+    ])
+    .await;
     for figure in [
         "farrier_worker_passes_total ",
         "farrier_worker_pass_seconds_total ",

@@ -54,7 +54,7 @@ impl RaidDisk {
     }
 
     /// Makes sure that it is free for partitions beside those that stay. What cannot be read, is damaged, or is of a
-    /// kind that arrays have nothing to do with is somebody's all the same.
+    /// kind that has nothing to do with arrays still has an owner.
     ///
     /// # Errors
     ///

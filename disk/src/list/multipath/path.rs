@@ -34,7 +34,7 @@ impl DiskPath {
     }
 }
 
-/// What the kernel's target is to be made of: groups of paths, the best first. Paths in one state share the
+/// The parts of the kernel's target: groups of paths, the best first. Paths in one state share the
 /// work; where paths have no state, one is used at a time. Without any path left a request fails.
 pub fn parameters(mut paths: Vec<DiskPath>) -> String {
     paths.sort_by_key(|path| path.state);

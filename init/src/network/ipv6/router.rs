@@ -29,7 +29,7 @@ const BEFORE_SERVERS: usize = 8;
 pub struct Announcement {
     /// DHCP gives addresses.
     pub is_managed: bool,
-    /// DHCP tells something else.
+    /// DHCP has the other settings.
     pub has_more: bool,
     /// Who answers questions for names.
     pub name_servers: Vec<Ipv6Addr>,

@@ -23,7 +23,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// What an interface holds; nothing when nobody kept it.
+    /// What an interface holds; nothing when nothing was kept.
     pub fn read(root: &Path, interface: &str) -> Self {
         let text = fs::read_to_string(file(root, interface)).unwrap_or_default();
         let mut held = Self::default();

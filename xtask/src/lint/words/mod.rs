@@ -34,8 +34,22 @@ const MOST_LONG: f64 = 2.0;
 const PROGRAMS: [&str; 3] = ["agent", "farrier", "image-build"];
 
 /// Libraries whose documentation is held to the list of words.
-const LIBRARIES: [&str; 6] =
-    ["conductor-engine", "conductor-lib", "drivers", "media", "node-api", "protocol"];
+const LIBRARIES: [&str; 14] = [
+    "agent",
+    "boot",
+    "conductor-engine",
+    "conductor-lib",
+    "disk",
+    "drivers",
+    "hardware-managers",
+    "imaging",
+    "init",
+    "iscsi",
+    "linux",
+    "media",
+    "node-api",
+    "protocol",
+];
 
 /// A piece of text that is read as a whole: a paragraph, an item, a cell, a help text.
 #[derive(Debug, PartialEq)]
