@@ -19,7 +19,7 @@ pub const MAC: &str = "52:54:00:00:00:01";
 const HOST_SEEN_BY_GUEST: &str = "10.0.2.2";
 
 /// What stands for QEMU. It takes its arguments as QEMU does, answers whatever is said by QMP, writes down what it
-/// boots, and then waits for a word that nobody says.
+/// boots, and then waits for a word that nobody says. A start takes long enough for the agent of the boot before to end.
 const QEMU: &str = r#"#!/bin/sh
 while [ $# -gt 0 ]; do
     case "$1" in
@@ -31,6 +31,7 @@ done
 echo $$ > "$pid"
 : > FOLDER/known
 while [ -e FOLDER/stuck ]; do sleep 0.02; done
+sleep 0.1
 echo '{"QMP": {}}'
 echo "$append" > FOLDER/boot.$$
 mkfifo FOLDER/life.$$
@@ -85,8 +86,14 @@ impl FakeMachine {
 
     /// What the process boots that is alive: kernel parameters, or nothing from the disk.
     pub fn boot(&self) -> Option<String> {
+        self.process().map(|(_, parameters)| parameters)
+    }
+
+    /// The process that is alive, and what it boots.
+    fn process(&self) -> Option<(i32, String)> {
         let pid = *self.pids().first()?;
-        Some(fs::read_to_string(self.folder.join("boots").join(pid.to_string())).ok()?.trim().to_owned())
+        let parameters = fs::read_to_string(self.folder.join("boots").join(pid.to_string())).ok()?;
+        Some((pid, parameters.trim().to_owned()))
     }
 
     pub fn power(&self) -> PowerState {
@@ -126,20 +133,21 @@ impl FakeMachine {
 
     /// Runs an agent for as long as a process lives that boots the ramdisk.
     async fn live(self) {
-        let mut running: Option<(String, tokio::task::AbortHandle)> = None;
+        let mut running: Option<(i32, tokio::task::AbortHandle)> = None;
         while self.folder.exists() {
-            let boot = self.boot().filter(|parameters| !parameters.is_empty());
-            let known = running.as_ref().map(|(boot, _)| boot);
-            if known != boot.as_ref() {
+            let boot = self.process().filter(|(_, parameters)| !parameters.is_empty());
+            // Each start is another machine, whatever it boots.
+            let known = running.as_ref().map(|(pid, _)| *pid);
+            if known != boot.as_ref().map(|(pid, _)| *pid) {
                 if let Some((_, agent)) = running.take() {
                     agent.abort();
                 }
-                running = boot.map(|parameters| {
+                running = boot.map(|(pid, parameters)| {
                     let url = parameters.split(' ').find_map(|word| word.strip_prefix("ipa-api-url="));
                     let url = url.unwrap().replace(HOST_SEEN_BY_GUEST, "127.0.0.1");
                     let agent = tokio::spawn(Agent::new(self.clone(), Some(url.clone()), MAC).live(None))
                         .abort_handle();
-                    (parameters, agent)
+                    (pid, agent)
                 });
             }
             tokio::time::sleep(Duration::from_millis(20)).await;

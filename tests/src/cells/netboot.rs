@@ -301,6 +301,6 @@ fn within<T: fmt::Debug>(
 fn trace(lab: &Lab) -> Result<String> {
     let explained: Value = serde_json::from_str(&lab.order(&["explain", NODE, "--json"])?)?;
     let evidence = explained["evidence"].as_array().into_iter().flatten();
-    let mut traces = evidence.filter(|one| one["what"] == "boot from the network");
+    let mut traces = evidence.filter(|one| one["what"] == "boot");
     Ok(traces.next().and_then(|one| one["said"].as_str()).unwrap_or_default().to_owned())
 }
