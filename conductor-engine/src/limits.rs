@@ -89,18 +89,14 @@ pub(crate) fn has_begun(node: &Node, order: Option<&PendingOrder>) -> bool {
 
 /// The states of nodes whose operations are limited.
 pub(crate) fn limited_states() -> impl Iterator<Item = ProvisionState> {
-    let is_limited = |state: &&ProvisionState| {
-        matches!(state.activity(), Activity::Work | Activity::Wait)
-            && state.family().is_some_and(|family| LIMITED.iter().any(|(limited, _)| *limited == family))
-    };
-    ProvisionState::ALL.iter().filter(is_limited).copied()
+    ProvisionState::ALL.iter().copied().filter(|state| queue_of(*state).is_some())
 }
 
-/// The place of the operation of a node among those that are limited, while it goes on.
-fn limited(node: &Node) -> Option<usize> {
-    let family = node.provision_state.family()?;
-    let is_under_way = matches!(node.provision_state.activity(), Activity::Work | Activity::Wait);
-    LIMITED.iter().position(|(limited, _)| is_under_way && *limited == family)
+/// The position of the queue of a node in this state; nothing where no limited operation is under way or waits.
+fn queue_of(state: ProvisionState) -> Option<usize> {
+    let is_under_way = matches!(state.activity(), Activity::Work | Activity::Wait);
+    let family = state.family().filter(|_| is_under_way)?;
+    LIMITED.iter().position(|(limited, _)| *limited == family)
 }
 
 impl Limits {
@@ -125,7 +121,7 @@ impl Limits {
     /// Whether the operation of a node may go on. One that may not is in its queue from now on, and the node is
     /// published when it may.
     pub(crate) fn admits(&self, node: &Node, order: Option<&PendingOrder>) -> bool {
-        let Some(at) = limited(node) else {
+        let Some(at) = queue_of(node.provision_state) else {
             self.leave(node.uuid);
             return true;
         };

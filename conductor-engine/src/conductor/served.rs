@@ -19,7 +19,11 @@ impl Conductor {
 
     /// The name of the conductor that leads a node; nothing where none does.
     pub fn leader(&self, node: &Node) -> Option<String> {
-        match self.services().placement.of(node) {
+        self.conductor_at(self.services().placement.of(node))
+    }
+
+    fn conductor_at(&self, place: Place) -> Option<String> {
+        match place {
             Place::Here => Some(self.settings().conductor_name.clone()),
             Place::At(name) => Some(name),
             Place::Nowhere(_) => None,
@@ -33,11 +37,8 @@ impl Conductor {
         let columns = (outline.uuid, outline.text("driver"), outline.text("conductor_group"));
         let by_columns = placement.by_columns(columns.0, columns.1, columns.2);
         let fields = || documents.and_then(|documents| serde_json::from_str(&documents.node).ok());
-        match by_columns.or_else(|| Some(placement.by_fields(columns, &fields()?)))? {
-            Place::Here => Some(self.settings().conductor_name.clone()),
-            Place::At(name) => Some(name),
-            Place::Nowhere(_) => None,
-        }
+        let place = by_columns.or_else(|| Some(placement.by_fields(columns, &fields()?)))?;
+        self.conductor_at(place)
     }
 
     /// Whether the columns of each node tell who leads it: this conductor is alone.
@@ -64,12 +65,13 @@ impl Conductor {
         let task = HeldTask::acquire(self.services(), id).await?;
         match self.services().placement.of(&task.node) {
             Place::Here | Place::At(_) => Ok(task),
-            // An interface that is not enabled here is named with those that are.
-            Place::Nowhere(reason) if self.drives(&task.node) => {
-                self.services().hardware.composition.resolve_all(&task.node)?;
+            Place::Nowhere(reason) => {
+                if self.drives(&task.node) {
+                    // An interface that is not enabled here is named with those that are.
+                    self.services().hardware.composition.resolve_all(&task.node)?;
+                }
                 Err(Error::Unserved { node: task.node.label(), reason })
             }
-            Place::Nowhere(reason) => Err(Error::Unserved { node: task.node.label(), reason }),
         }
     }
 

@@ -36,7 +36,7 @@ impl Conductor {
     }
 
     /// Puts the operations that are not over into their queues, in the order in which they were ordered: what has begun is
-    /// under way, whoever began it.
+    /// under way, also where another conductor began it.
     async fn restore_queues(&self) -> Result<(), Error> {
         let services = self.services();
         let states = limits::limited_states().map(|state| state.as_str().to_owned()).collect();

@@ -80,7 +80,7 @@ pub(crate) struct Placement {
     /// A record that did not change for so long is that of a dead conductor.
     dead_after: Duration,
     members: Mutex<Arc<Members>>,
-    observation: tokio::sync::Mutex<Observation>,
+    observation: Mutex<Observation>,
     /// Whether this conductor has removed its record, and renews it no more.
     has_left: AtomicBool,
     /// Lines that were logged, once each.
@@ -123,7 +123,7 @@ impl Placement {
             own,
             member,
             dead_after: settings.lease,
-            observation: tokio::sync::Mutex::default(),
+            observation: Mutex::default(),
             has_left: AtomicBool::new(false),
             logged: Mutex::default(),
         }
@@ -232,7 +232,7 @@ impl Placement {
 
     async fn observe(&self, store: &dyn Store) -> Result<bool, StoreError> {
         let records = store.conductors().await?;
-        let silences = self.observation.lock().await.note(&records, Instant::now());
+        let silences = lock(&self.observation).note(&records, Instant::now());
         let mut live = vec![self.member.clone()];
         for (record, silence) in records.iter().zip(silences) {
             if record.name == self.own.name {
@@ -332,5 +332,28 @@ impl Placement {
         if lock(&self.logged).insert(text.clone()) {
             tracing::warn!("{text}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::memory::MemoryStore;
+    use farrier_conductor::Drivers;
+    use farrier_conductor::testing::FakeMachine;
+
+    /// The renewal may be polled after the end.
+    #[tokio::test]
+    async fn e08_a_conductor_that_has_left_does_not_come_back() {
+        let (settings, store) = (Settings::new("http://127.0.0.1:1"), MemoryStore::default());
+        let drivers = FakeMachine::default().drivers(Drivers::default(), ["direct"]);
+        let (hardware, _) = drivers.build(&settings).unwrap();
+        let now = OffsetDateTime::UNIX_EPOCH;
+        let placement = Placement::new(&settings, &hardware.composition, now);
+        placement.register(&store, Duration::ZERO).await.unwrap();
+        assert_eq!(placement.conductors(&store).await.unwrap().len(), 1);
+        placement.leave(&store).await.unwrap();
+        assert!(!placement.renew(&store, now).await.unwrap());
+        assert_eq!(placement.conductors(&store).await.unwrap(), []);
     }
 }

@@ -59,9 +59,9 @@ mod tests {
         assert_eq!(seen.note(&first, start), [Duration::ZERO; 2]);
         let later = [record("a", 5, hour(2)), record("b", 8, hour(-1))];
         assert_eq!(seen.note(&later, start + second), [second, Duration::ZERO]);
-        // A process that begins anew may begin with the same number.
-        let mut anew = record("a", 5, hour(2));
-        anew.process.start = Uuid::max();
-        assert_eq!(seen.note(&[anew], start + second * 2), [Duration::ZERO]);
+        // A process that starts again may start with the same number.
+        let mut restarted = record("a", 5, hour(2));
+        restarted.process.start = Uuid::max();
+        assert_eq!(seen.note(&[restarted], start + second * 2), [Duration::ZERO]);
     }
 }

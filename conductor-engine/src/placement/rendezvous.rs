@@ -1,6 +1,6 @@
-//! Rendezvous hashing: each conductor draws a number for each node, and the highest number wins. Whoever knows the names of
-//! the conductors computes the same winner. A conductor that comes or goes moves its own nodes alone, and the nodes of one
-//! that goes are spread over all that stay.
+//! Rendezvous hashing: each conductor draws a number for each node, and the highest number wins. Every conductor that knows
+//! the names of all computes the same winner. A conductor that comes or goes moves its own nodes alone, and the nodes of
+//! one that goes are spread over all that stay.
 
 use uuid::Uuid;
 

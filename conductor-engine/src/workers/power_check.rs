@@ -40,7 +40,7 @@ impl PowerCheck {
         self.was_off()
     }
 
-    /// Begins anew where another wait has begun.
+    /// Drops the readings of an earlier wait.
     fn enter(&mut self, wait: OffsetDateTime) {
         if self.wait != Some(wait) {
             *self = Self { wait: Some(wait), ..Self::default() };

@@ -64,8 +64,8 @@ fn vm_a_machine_is_deployed_by_ipxe_that_asks_the_boot_configuration_api() {
     lab.console(NODE).wait_for(GREETING, 0, PATIENCE).unwrap();
 }
 
-/// What has the node is one conductor. What the machine's iPXE asks for its script, kernel and ramdisk, and its agent
-/// tells what it found, is another one over the same records, as one behind their common address may be.
+/// One conductor leads the node. Another conductor with the same database answers the machine's iPXE and its agent, as one
+/// behind their common address may.
 #[test]
 fn vm_a_machine_is_inspected_by_ipxe_that_asks_a_conductor_that_does_not_own_its_node() {
     let folder = TempDir::new().unwrap();
@@ -82,7 +82,7 @@ fn vm_a_machine_is_inspected_by_ipxe_that_asks_a_conductor_that_does_not_own_its
     };
     let owner = start("owner", free_port().unwrap(), &[]);
     let records = folder.path().join("owner/state/nodes.sqlite").display().to_string();
-    let other = start("other", port, &["--database", &records]);
+    let other = start("other", port, &["--database", &records, "--conductor-group", "elsewhere"]);
 
     let agent_port = free_port().unwrap();
     let enrolment = Enrolment {

@@ -11,7 +11,8 @@ use farrier_conductor::model::Event;
 impl Conductor {
     pub(super) async fn inspect(&self, id: &str) -> Result<(), Error> {
         let mut task = self.begin_operation(id, Event::Inspect).await?;
-        if self.drives(&task.node) {
+        let drives = self.drives(&task.node);
+        if drives {
             task.validate_power().await?;
             let inspect = self.services().inspect_interface(&task.node)?;
             inspect.validate(&task.node).await?;
@@ -19,7 +20,7 @@ impl Conductor {
             inspect.validate_inspection(&task).await?;
         }
         // An agent that switches its machine itself is forgotten when it has done so.
-        if !task.is_switched_by_agent().unwrap_or(false) {
+        if !(drives && task.is_switched_by_agent()?) {
             task.end_session(SessionEnd::Inspection);
         }
         self.write_order(task, Verb::Inspect, ConfigDrive::Keep).await

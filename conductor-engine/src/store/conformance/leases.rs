@@ -146,7 +146,7 @@ pub(super) async fn nodes_that_are_not_at_rest_or_ordered_are_found_when_nobody_
     assert_eq!(store.unattended(at(0)).await.unwrap(), [first.uuid]);
 }
 
-/// Only a lease that its conductor did not end tells of a crash, and it ends when nobody has renewed it.
+/// Only a lease that its conductor did not end shows a crash, and it ends when it was not renewed.
 pub(super) async fn e13_a_lease_tells_whether_the_one_before_was_ended(store: Arc<dyn Store>) {
     let node = with_node(&*store).await.uuid;
     let (lease, _) = store.take(node, &terms("one", 0)).await.unwrap();

@@ -145,19 +145,26 @@ impl SqliteStore {
             Migration::new(*version, (*name).into(), MigrationType::Simple, statements, false)
         });
         let migrator = Migrator::with_migrations(migrations.collect());
-        let mut connection = self.writers.open(Kept::Always).await?;
         let start = Instant::now();
         loop {
-            // `run` does the same, and its future cannot be spawned.
-            match migrator.run_direct(None, &mut connection, false).await {
-                Ok(()) => return Ok(connection.close().await?),
-                Err(MigrateError::VersionMismatch(_) | MigrateError::VersionMissing(_)) => {
-                    return Err(Failure::Layout);
-                }
+            match self.make_tables(&migrator).await {
                 // Another conductor makes the tables at the same time. What it has made is found the next time.
-                Err(error) if is_of_another(&error) && start.elapsed() < BUSY => sleep(MIGRATION_PAUSE).await,
-                Err(error) => return Err(Failure::Database(error.into())),
+                Err(failure) if is_of_another(&failure) && start.elapsed() < BUSY => {
+                    sleep(MIGRATION_PAUSE).await;
+                }
+                made => return made,
             }
+        }
+    }
+
+    /// Opening is a part of it: a new file is switched to a log, for which SQLite does not wait while another process does so.
+    async fn make_tables(&self, migrator: &Migrator) -> Outcome<()> {
+        let mut connection = self.writers.open(Kept::Always).await?;
+        // `run` does the same, and its future cannot be spawned.
+        match migrator.run_direct(None, &mut connection, false).await {
+            Ok(()) => Ok(connection.close().await?),
+            Err(MigrateError::VersionMismatch(_) | MigrateError::VersionMissing(_)) => Err(Failure::Layout),
+            Err(error) => Err(Failure::Database(error.into())),
         }
     }
 
@@ -179,9 +186,14 @@ impl SqliteStore {
 }
 
 /// Whether a migration failed since another process carries it out.
-fn is_of_another(error: &MigrateError) -> bool {
-    let (MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) = error else {
-        return false;
+fn is_of_another(failure: &Failure) -> bool {
+    let Failure::Database(error) = failure else { return false };
+    let error = match error {
+        sqlx::Error::Migrate(error) => match &**error {
+            MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error,
+            _ => return false,
+        },
+        error => error,
     };
     is_locked(error)
         || error.as_database_error().is_some_and(|error| error.message().contains("already exists"))

@@ -104,7 +104,9 @@ pub(crate) async fn serve(
     }
     drop(listener);
     stopping.send_replace(true);
-    timeout(limits.grace, async { while attended.join_next().await.is_some() {} }).await.ok();
+    drop(stopped);
+    // Each conversation has a receiver, until its last answer is sent.
+    timeout(limits.grace, stopping.closed()).await.ok();
 }
 
 /// Ends a connection on both sides. GRUB leaves some open for the system that it starts, and calls from the same port after
@@ -176,7 +178,13 @@ struct Host {
 
 impl Host {
     /// Serves one connection, until it ends or has no place any more.
-    async fn attend(self, stream: TcpStream, peer: SocketAddr, mut slot: ConnectionSlot, stopped: Stopped) {
+    async fn attend(
+        self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        mut slot: ConnectionSlot,
+        mut stopped: Stopped,
+    ) {
         let place = Place {
             is_answered: Arc::clone(&slot.is_answered),
             is_used: watch::Sender::new(false),
@@ -191,7 +199,10 @@ impl Host {
                 }
                 return;
             };
-            let greeted = timeout(self.limits.patience, greet(stream, tls)).await;
+            let greeted = tokio::select! {
+                greeted = timeout(self.limits.patience, greet(stream, tls)) => greeted,
+                _ = stopped.wait_for(|stopped| *stopped) => return,
+            };
             if let Ok(Ok(Some(stream))) = greeted {
                 self.converse(stream, peer, place, stopped).await;
             }

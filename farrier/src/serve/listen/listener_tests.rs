@@ -8,6 +8,7 @@ use axum::body::Bytes;
 use axum::routing::{get, post};
 use reqwest::{Certificate, Client};
 use std::fs;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// Longest time any test waits for anything.
@@ -31,7 +32,8 @@ struct Stage {
     /// A client that keeps no connection.
     alone: Client,
     scheme: &'static str,
-    _serving: watch::Sender<()>,
+    serving: watch::Sender<()>,
+    served: JoinHandle<()>,
     _folder: tempfile::TempDir,
 }
 
@@ -51,13 +53,13 @@ impl Stage {
             .layer(axum::extract::DefaultBodyLimit::disable());
         let (serving, mut stopped) = watch::channel(());
         let stop = async move { stopped.changed().await.unwrap_or_default() };
-        tokio::spawn(serve(socket, tls, router, limits, stop));
+        let served = tokio::spawn(serve(socket, tls, router, limits, stop));
         let trusted = Certificate::from_pem(&pem).unwrap();
         let client = || Client::builder().timeout(PATIENCE).tls_certs_only([trusted.clone()]);
         let http = client().build().unwrap();
         let alone = client().pool_max_idle_per_host(0).build().unwrap();
         let scheme = if with_tls { "https" } else { "http" };
-        Self { address, http, alone, scheme, _serving: serving, _folder: folder }
+        Self { address, http, alone, scheme, serving, served, _folder: folder }
     }
 
     /// What is answered, sooner or later: on a machine that is slow, an honest client may be too slow as well.
@@ -177,6 +179,24 @@ async fn a_crowd_that_says_nothing_keeps_nobody_out() {
             crowd.push(stage.connect().await);
         }
         assert_eq!(stage.get().await, "127.0.0.1");
+    }
+}
+
+/// Neither a client that says nothing nor one that keeps its connection delays the end of a listener.
+#[tokio::test]
+async fn a_listener_that_stops_waits_for_answers_alone() {
+    for with_tls in [true, false] {
+        let stage =
+            Stage::new(Limits { patience: 4 * PATIENCE, grace: 4 * PATIENCE, ..LIMITS }, with_tls).await;
+        let silent = stage.connect().await;
+        let url = format!("{}://{}/slow", stage.scheme, stage.address);
+        assert_eq!(stage.http.get(&url).send().await.unwrap().status(), 200);
+        let answer = tokio::spawn(stage.alone.get(&url).send());
+        sleep(Duration::from_millis(100)).await;
+        drop(stage.serving);
+        timeout(PATIENCE, stage.served).await.unwrap().unwrap();
+        assert_eq!(answer.await.unwrap().unwrap().status(), 200);
+        drop(silent);
     }
 }
 
