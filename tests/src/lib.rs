@@ -14,5 +14,6 @@ pub mod images;
 pub mod iscsi;
 pub mod machine;
 pub mod network;
+pub mod postgres;
 pub mod ramdisk;
 pub mod strangers;

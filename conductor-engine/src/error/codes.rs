@@ -67,9 +67,11 @@ error_codes! {
     TAKEN_OVER = 604, "Another conductor took over the node, so this one wrote nothing.",
         "Check load and clocks of the conductors if this happens often.";
     STORE_FULL = 605, "The disk of the database is full.", "Free space; the conductor continues by itself.";
-    STORE_FAILED = 606, "The database could not be read or written.", "Check the file, its permissions and its disk.";
+    STORE_FAILED = 606, "The database could not be read or written.", "Check the file, its permissions and its disk, or the PostgreSQL server.";
     STORE_BUSY = 607, "Another process has had the database locked for too long.",
-        "Try again later, and see whether a conductor on the same file hangs.";
+        "Try again later, and see whether a conductor on the same database hangs.";
+    NUL_CHARACTER = 608, "A text has the character NUL, which the database does not keep.",
+        "Remove the character from the text.";
 }
 
 impl Error {
@@ -106,6 +108,7 @@ fn of_store(error: &StoreError) -> &'static ErrorCode {
         StoreError::Overtaken(_) => TAKEN_OVER,
         StoreError::Full { .. } => STORE_FULL,
         StoreError::Busy { .. } => STORE_BUSY,
+        StoreError::NulCharacter => NUL_CHARACTER,
         StoreError::Failed { .. } => STORE_FAILED,
     }
 }

@@ -1,18 +1,84 @@
 //! Which fields of a record are columns, and which are in its document.
 
+use crate::store::StoreError;
 use crate::store::selection::Kind;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use uuid::Uuid;
 
 /// The value of a column.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Column {
+pub enum Column {
     Text(Option<String>),
-    Time(Option<i64>),
+    /// Microseconds since 1970 where it is a time.
+    Number(Option<i64>),
     Flag(bool),
+}
+
+impl From<&str> for Column {
+    fn from(text: &str) -> Self {
+        Self::Text(Some(text.to_owned()))
+    }
+}
+
+impl From<String> for Column {
+    fn from(text: String) -> Self {
+        Self::Text(Some(text))
+    }
+}
+
+impl From<Option<String>> for Column {
+    fn from(text: Option<String>) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Uuid> for Column {
+    fn from(uuid: Uuid) -> Self {
+        Self::Text(Some(uuid.to_string()))
+    }
+}
+
+impl From<Option<Uuid>> for Column {
+    fn from(uuid: Option<Uuid>) -> Self {
+        Self::Text(uuid.map(|uuid| uuid.to_string()))
+    }
+}
+
+impl From<i64> for Column {
+    fn from(number: i64) -> Self {
+        Self::Number(Some(number))
+    }
+}
+
+impl From<Option<i64>> for Column {
+    fn from(number: Option<i64>) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<OffsetDateTime> for Column {
+    fn from(time: OffsetDateTime) -> Self {
+        Self::Number(Some(micros(time)))
+    }
+}
+
+impl From<bool> for Column {
+    fn from(flag: bool) -> Self {
+        Self::Flag(flag)
+    }
+}
+
+/// Refuses a text with the character NUL: PostgreSQL keeps none, and records have to fit into every store.
+pub(super) fn check_texts(columns: &[Column]) -> Result<(), StoreError> {
+    let has_nul = |column: &Column| matches!(column, Column::Text(Some(text)) if text.contains('\0'));
+    match columns.iter().any(has_nul) {
+        true => Err(StoreError::NulCharacter),
+        false => Ok(()),
+    }
 }
 
 /// Fields of a node that are kept elsewhere: its key, its lease, its ports.
@@ -76,7 +142,7 @@ pub(super) fn column(kind: Kind, value: Option<Value>) -> Column {
         Kind::Flag => Column::Flag(value == true),
         Kind::Time => {
             let time = value.as_str().and_then(|text| OffsetDateTime::parse(text, &Rfc3339).ok());
-            Column::Time(time.map(micros))
+            Column::Number(time.map(micros))
         }
     }
 }
@@ -86,7 +152,7 @@ pub(super) fn value(column: Column) -> Value {
     match column {
         Column::Text(text) => text.into(),
         Column::Flag(flag) => flag.into(),
-        Column::Time(micros) => micros.and_then(time_of).and_then(|time| time.format(&Rfc3339).ok()).into(),
+        Column::Number(micros) => micros.and_then(time_of).and_then(|time| time.format(&Rfc3339).ok()).into(),
     }
 }
 

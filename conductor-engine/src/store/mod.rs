@@ -19,23 +19,23 @@
 
 mod catalogue;
 mod changes;
-#[cfg(any(test, feature = "conformance", feature = "sqlite"))]
+#[cfg(any(test, feature = "conformance", feature = "sqlite", feature = "postgres"))]
 mod columns;
 mod conductors;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
-#[cfg(feature = "sqlite")]
-mod constraints;
 mod evidence;
 #[cfg(any(test, feature = "conformance"))]
 pub mod memory;
 mod nodes;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod record;
 mod selection;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
-#[cfg(feature = "sqlite")]
-mod statements;
 mod waits;
 
 pub use catalogue::CatalogueStore;
@@ -82,12 +82,17 @@ pub enum StoreError {
     /// The lease of the node ended, and another one began: what was to be written is out of date.
     #[error("node {0} was taken over by another conductor; nothing was written")]
     Overtaken(Uuid),
+    /// A text has the character NUL. Nothing was written.
+    #[error(
+        "a text has the character NUL (U+0000), which the node store does not keep; remove it from the text"
+    )]
+    NulCharacter,
     /// There is no room. Nothing was written, nothing is lost.
     #[error(
         "node store {location} has no room left on its disk; make some, the conductor continues by itself"
     )]
     Full {
-        /// The file.
+        /// The file or server.
         location: String,
     },
     /// Another process has the store locked for longer than a write is waited for. Nothing was written.
@@ -95,13 +100,13 @@ pub enum StoreError {
         "node store {location} is locked by another process; try again later, and see whether a conductor hangs"
     )]
     Busy {
-        /// The file.
+        /// The file or server.
         location: String,
     },
     /// The store itself failed.
-    #[error("node store {location}: {reason}; check that the file is readable and writable")]
+    #[error("node store {location}: {reason}; check that it can be reached, read and written")]
     Failed {
-        /// The file.
+        /// The file or server.
         location: String,
         /// What it said.
         reason: String,

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// A text or nothing.
     Text,
     /// Microseconds since 1970, or nothing.

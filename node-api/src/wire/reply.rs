@@ -114,6 +114,7 @@ impl From<Error> for Refusal {
             Error::Forbidden(_)
             | Error::PoweredOn { .. }
             | Error::NameTaken(_)
+            | Error::Store(StoreError::NulCharacter)
             | Error::Unserved { .. }
             | Error::LedElsewhere { .. } => StatusCode::BAD_REQUEST,
             Error::Stopping(_) => StatusCode::SERVICE_UNAVAILABLE,

@@ -117,6 +117,7 @@ const REQUIREMENTS: &[Requirement] = &[
     file("/usr/share/AAVMF/AAVMF_CODE.fd", "qemu-efi-aarch64", &[Purpose::MachineAarch64]),
     command("curl", "curl", &[Purpose::Unit, Purpose::Machine, Purpose::WriteBench]),
     command("etcd", "etcd-server", &[Purpose::Unit]),
+    file("/usr/lib/postgresql", "postgresql", &[Purpose::Unit]),
     command("ipmitool", "ipmitool", &[Purpose::Unit, Purpose::Bmc, Purpose::Client]),
     command("ipmi_sim", "openipmi", &[Purpose::Unit, Purpose::Bmc]),
     command("dnsmasq", "dnsmasq-base", &[Purpose::Disk, Purpose::Machine]),

@@ -38,7 +38,7 @@ fn place(sort: NodeColumn, node: &Node) -> (Column, Uuid) {
 fn ranked(column: Column) -> Column {
     match column {
         Column::Text(text) => Column::Text(Some(text.unwrap_or_default())),
-        Column::Time(time) => Column::Time(Some(time.unwrap_or_default())),
+        Column::Number(time) => Column::Number(Some(time.unwrap_or_default())),
         Column::Flag(flag) => Column::Flag(flag),
     }
 }
@@ -54,14 +54,14 @@ fn column_of(of: NodeColumn, node: &Node) -> Column {
 fn is_met(filter: &Filter, node: &Node) -> bool {
     let text = |of: NodeColumn| match column_of(of, node) {
         Column::Text(text) => text,
-        Column::Time(_) | Column::Flag(_) => None,
+        Column::Number(_) | Column::Flag(_) => None,
     };
     let noted = |field: &str| json!(node).get(field).cloned().unwrap_or_default();
     match filter {
         Filter::IsOneOf(of, texts) => text(*of).is_some_and(|text| texts.contains(&text)),
         Filter::Flag(of, flag) => column_of(*of, node) == Column::Flag(*flag),
         Filter::IsSet(of, is_set) => {
-            !matches!(column_of(*of, node), Column::Text(None) | Column::Time(None)) == *is_set
+            !matches!(column_of(*of, node), Column::Text(None) | Column::Number(None)) == *is_set
         }
         Filter::AnyIs(columns, wanted) => columns.iter().any(|of| text(*of).as_ref() == Some(wanted)),
         Filter::IsOrHasNone(of, wanted) => text(*of).is_none_or(|text| text == *wanted),

@@ -1,7 +1,7 @@
 //! How SQLite finds the rows of each statement.
 
 use super::SqliteStore;
-use crate::store::statements::{Reads, every, fixed};
+use crate::store::sql::statements::{Dialect, Reads, every, fixed};
 use sqlx::{AssertSqlSafe, Row};
 use std::collections::BTreeSet;
 
@@ -73,7 +73,7 @@ async fn l03_every_statement_finds_its_rows_by_an_index() {
             faults.push(format!("{name}: {plan:#?}"));
         }
     }
-    for example in every() {
+    for example in every(Dialect::Sqlite) {
         let plan = plan(&store, &example.text).await;
         let has = |word: &str| plan.iter().any(|step| step.contains(word));
         let is_as_declared = match example.reads {

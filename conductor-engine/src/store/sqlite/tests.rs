@@ -1,12 +1,13 @@
 use crate::records::{PendingOrder, Verb};
 use crate::store::conformance::conformance;
+use crate::store::sql::Writer;
 use crate::store::sqlite::*;
-use crate::store::{ConfigDrive, OrderChange, SessionChange};
-use farrier_conductor::model::{Event, InterfaceKind, NewNode};
+use crate::store::*;
+use farrier_conductor::model::{AgentSession, Event, InterfaceKind, NewNode, Node};
 use serde_json::json;
-use sqlx::{Row, SqliteConnection};
-use std::time::Duration;
-use time::Duration as Span;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::{Row, SqlSafeStr};
+use time::{Duration as Span, OffsetDateTime};
 
 const SECOND: Span = Span::SECOND;
 
@@ -231,7 +232,7 @@ async fn f42_a_port_and_a_node_that_cannot_be_read_spoil_no_listing() {
         "UPDATE ports SET document = '{\"pxe_enabled\": \"None\"}' WHERE address = '52:54:00:00:00:02'",
         "UPDATE node_documents SET document = '[' WHERE node = (SELECT uuid FROM nodes WHERE name = 'third')",
     ] {
-        sqlx::query(damage).execute(&mut writer.connection).await.unwrap();
+        sqlx::query(damage).execute(writer.connection()).await.unwrap();
     }
     writer.commit().await.unwrap();
     let mut listed = store.records(&Selection::first(9)).await.unwrap();
@@ -256,7 +257,7 @@ fn text(outline: &Outline, field: &str) -> Option<String> {
 async fn readers_wait_for_no_writer() {
     let (_folder, store, first) = store_with_node().await;
     let mut writer = store.writer(Kept::Always).await.unwrap();
-    sqlx::query("UPDATE nodes SET fault = 'x'").execute(&mut writer.connection).await.unwrap();
+    sqlx::query("UPDATE nodes SET fault = 'x'").execute(writer.connection()).await.unwrap();
     let read = tokio::time::timeout(Duration::from_secs(5), store.get(first.uuid)).await;
     assert_eq!(read.expect("a reader waited").unwrap().unwrap().node, first);
 }

@@ -4,13 +4,14 @@
 //! SQLite lets one process write at a time. While another one does, nobody here holds the turn: the head of each queue asks
 //! again after a moment, until it has waited too long.
 
-use super::Outcome;
+use crate::store::sql::{Kept, Outcome, Writer};
 use crate::store::waits::{Waits, WriteKind};
 use rand::Rng;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
 use sqlx::{Connection, SqliteConnection};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// How long a writer waits, for others of this process and for other processes.
 pub(super) const BUSY: Duration = Duration::from_secs(10);
@@ -21,23 +22,14 @@ const MOST_PAUSE_MS: u64 = 20;
 /// The low byte of SQLite's result codes for a file that another process writes.
 const LOCKED: u32 = 5;
 
-/// What is written, and so how well it is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kept {
-    /// Through a power cut.
-    Always,
-    /// Until a power cut.
-    WhilePowered,
-}
-
 /// The queues of those who write.
 #[derive(Debug)]
 pub(super) struct Writers {
     options: SqliteConnectOptions,
     patience: Duration,
-    records: Mutex<Option<SqliteConnection>>,
-    mailbox: Mutex<Option<SqliteConnection>>,
-    turn: Mutex<()>,
+    records: Arc<Mutex<Option<SqliteConnection>>>,
+    mailbox: Arc<Mutex<Option<SqliteConnection>>>,
+    turn: Arc<Mutex<()>>,
     pub(super) waits: Waits,
 }
 
@@ -46,10 +38,10 @@ pub(super) struct Writers {
 /// When SQLite itself rolls one back, because the disk is full, sqlx goes on to believe that it is open, and would
 /// refuse every later one. So the transaction is led by plain statements, and a connection on which anything went
 /// wrong is not used again: closing it undoes what was not committed in any case.
-pub(super) struct Writer<'a> {
-    pub(super) connection: SqliteConnection,
-    place: MutexGuard<'a, Option<SqliteConnection>>,
-    _turn: MutexGuard<'a, ()>,
+pub struct Turn {
+    connection: SqliteConnection,
+    place: OwnedMutexGuard<Option<SqliteConnection>>,
+    _turn: OwnedMutexGuard<()>,
 }
 
 impl Writers {
@@ -58,23 +50,23 @@ impl Writers {
         Self {
             options,
             patience,
-            records: Mutex::default(),
-            mailbox: Mutex::default(),
-            turn: Mutex::default(),
+            records: Arc::default(),
+            mailbox: Arc::default(),
+            turn: Arc::default(),
             waits: Waits::default(),
         }
     }
 
     /// Waits for a turn.
-    pub(super) async fn turn(&self, kept: Kept) -> Outcome<Writer<'_>> {
+    pub(super) async fn turn(&self, kept: Kept) -> Outcome<Turn> {
         let (queue, kind) = match kept {
             Kept::Always => (&self.records, WriteKind::Record),
             Kept::WhilePowered => (&self.mailbox, WriteKind::Mailbox),
         };
         let start = Instant::now();
-        let mut place = queue.lock().await;
+        let mut place = Arc::clone(queue).lock_owned().await;
         loop {
-            let turn = self.turn.lock().await;
+            let turn = Arc::clone(&self.turn).lock_owned().await;
             let mut connection = match place.take() {
                 Some(connection) => connection,
                 None => self.connect(kept).await?,
@@ -82,7 +74,7 @@ impl Writers {
             match sqlx::query("BEGIN IMMEDIATE").execute(&mut connection).await {
                 Ok(_) => {
                     self.waits.note(kind, start.elapsed());
-                    return Ok(Writer { connection, place, _turn: turn });
+                    return Ok(Turn { connection, place, _turn: turn });
                 }
                 Err(error) if is_locked(&error) && start.elapsed() < self.patience => {
                     *place = Some(connection)
@@ -112,15 +104,23 @@ impl Writers {
     }
 }
 
-impl Writer<'_> {
-    pub(super) async fn commit(self) -> Outcome<()> {
+impl Writer for Turn {
+    type Connection = SqliteConnection;
+
+    fn connection(&mut self) -> &mut SqliteConnection {
+        &mut self.connection
+    }
+
+    async fn commit(self) -> Outcome<()> {
         self.end("COMMIT").await
     }
 
-    pub(super) async fn roll_back(self) -> Outcome<()> {
+    async fn roll_back(self) -> Outcome<()> {
         self.end("ROLLBACK").await
     }
+}
 
+impl Turn {
     async fn end(mut self, statement: &'static str) -> Outcome<()> {
         sqlx::query(statement).execute(&mut self.connection).await?;
         // All that was written is written: the connection is good for the next turn.

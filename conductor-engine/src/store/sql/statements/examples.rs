@@ -1,6 +1,6 @@
 //! An example of every statement whose text depends on what is asked for.
 
-use super::selected;
+use super::{Dialect, selected};
 use crate::records::{AllocationState, ResourceKind};
 use crate::store::selection::{NODE, NodeColumn, Position};
 use crate::store::{AllocationSelection, Filter, Lease, PortSelection, ResourceSelection, Selection};
@@ -26,8 +26,8 @@ pub(in crate::store) struct Example {
 }
 
 /// An example of each.
-pub(in crate::store) fn every() -> Vec<Example> {
-    let mut examples = nodes();
+pub(in crate::store) fn every(dialect: Dialect) -> Vec<Example> {
+    let mut examples = nodes(dialect);
     examples.extend(beside_nodes());
     let leases = [1, 2].map(|epoch| Lease { node: Uuid::nil(), epoch, follows_crash: false });
     let renewed = selected::renew_all(&leases, 0);
@@ -76,14 +76,14 @@ fn filters() -> Vec<(Vec<Filter>, Reads)> {
     ]
 }
 
-fn nodes() -> Vec<Example> {
+fn nodes(dialect: Dialect) -> Vec<Example> {
     let mut examples = Vec::new();
     let mut add = |selection: &Selection, reads: Reads| {
         for (name, (text, _)) in [
-            ("identities", selected::identities(selection)),
-            ("outlines", selected::outlines(selection)),
-            ("documents", selected::documents(selection)),
-            ("records", selected::records(selection)),
+            ("identities", selected::identities(dialect, selection)),
+            ("outlines", selected::outlines(dialect, selection)),
+            ("documents", selected::documents(dialect, selection)),
+            ("records", selected::records(dialect, selection)),
         ] {
             examples.push(Example { name: format!("{name} {selection:?}"), reads, text });
         }

@@ -1,19 +1,15 @@
 //! The conductors over one store.
 
-use crate::store::columns::{micros, time_of};
-use crate::store::sqlite::{Kept, Outcome, SqliteStore};
-use crate::store::statements as sql;
+use crate::store::sql::statement::{Connection, Reader, Row, Statement};
+use crate::store::sql::{Database, Kept, Outcome, Writer, statements as sql};
 use crate::store::{ConductorRecord, ConductorStore, ProcessId, StoreError};
 use async_trait::async_trait;
-use sqlx::Row;
-use sqlx::sqlite::SqliteRow;
-use time::OffsetDateTime;
 
 #[async_trait]
-impl ConductorStore for SqliteStore {
+impl<D: Database> ConductorStore for D {
     async fn conductors(&self) -> Result<Vec<ConductorRecord>, StoreError> {
         let read = async {
-            let rows = sqlx::query(sql::CONDUCTORS).fetch_all(&self.readers).await?;
+            let rows = self.readers().fetch(Statement::new(sql::CONDUCTORS)).await?;
             rows.iter().map(conductor).collect::<Outcome<_>>()
         };
         read.await.map_err(|failure| self.told(failure))
@@ -25,19 +21,19 @@ impl ConductorStore for SqliteStore {
         silent: Option<&ConductorRecord>,
     ) -> Result<bool, StoreError> {
         let renewed = async {
-            let renewed = sqlx::query(sql::RENEW_CONDUCTOR)
+            let renewed = Statement::new(sql::RENEW_CONDUCTOR)
                 .bind(own.name.clone())
-                .bind(own.process.start.to_string())
+                .bind(own.process.start)
                 .bind(own.process.host_process.clone())
                 .bind(own.conductor_group.clone())
                 .bind(serde_json::to_string(&own.hardware)?)
-                .bind(micros(own.registered_at))
-                .bind(micros(own.updated_at))
-                .bind(silent.map(|other| other.process.start.to_string()))
+                .bind(own.registered_at)
+                .bind(own.updated_at)
+                .bind(silent.map(|other| other.process.start))
                 .bind(silent.map(|other| other.counter));
             // What a power cut takes back its conductor writes again.
             let mut writer = self.writer(Kept::WhilePowered).await?;
-            let rows = renewed.execute(&mut writer.connection).await?.rows_affected();
+            let rows = writer.connection().execute(renewed).await?;
             writer.commit().await?;
             Ok(rows > 0)
         };
@@ -46,31 +42,30 @@ impl ConductorStore for SqliteStore {
 
     async fn remove_conductor(&self, conductor: &ConductorRecord, is_own: bool) -> Result<(), StoreError> {
         let removed = async {
-            let removed = sqlx::query(sql::DELETE_CONDUCTOR)
+            let removed = Statement::new(sql::DELETE_CONDUCTOR)
                 .bind(conductor.name.clone())
-                .bind(conductor.process.start.to_string())
+                .bind(conductor.process.start)
                 .bind(conductor.counter)
                 .bind(is_own);
             let mut writer = self.writer(Kept::WhilePowered).await?;
-            removed.execute(&mut writer.connection).await?;
+            writer.connection().execute(removed).await?;
             writer.commit().await
         };
         removed.await.map_err(|failure| self.told(failure))
     }
 }
 
-fn conductor(row: &SqliteRow) -> Outcome<ConductorRecord> {
-    let time = |name| Ok::<_, sqlx::Error>(time_of(row.try_get(name)?).unwrap_or(OffsetDateTime::UNIX_EPOCH));
+fn conductor(row: &impl Row) -> Outcome<ConductorRecord> {
     Ok(ConductorRecord {
-        name: row.try_get("name")?,
+        name: row.text("name")?.to_owned(),
         process: ProcessId {
-            start: row.try_get::<&str, _>("process")?.parse()?,
-            host_process: row.try_get("host_process")?,
+            start: row.uuid("process")?,
+            host_process: row.text("host_process")?.to_owned(),
         },
-        conductor_group: row.try_get("conductor_group")?,
-        hardware: serde_json::from_str(row.try_get("hardware")?)?,
-        counter: row.try_get("counter")?,
-        registered_at: time("registered_at")?,
-        updated_at: time("updated_at")?,
+        conductor_group: row.text("conductor_group")?.to_owned(),
+        hardware: serde_json::from_str(row.text("hardware")?)?,
+        counter: row.number("counter")?,
+        registered_at: row.time("registered_at")?,
+        updated_at: row.time("updated_at")?,
     })
 }

@@ -1,7 +1,8 @@
-//! Records beside nodes, as the store in SQLite keeps them.
+//! Records beside nodes, in every database.
 
 use crate::records::{Allocation, AllocationState, Resource, ResourceKind};
-use crate::store::sqlite::{Kept, SqliteStore, allocations, reading, resources};
+use crate::store::sql::tables::{allocations, ports, resources};
+use crate::store::sql::{Database, Kept, Writer};
 use crate::store::{
     AllocationSelection, CatalogueStore, OwnedPort, PortSelection, ResourceSelection, StoreError,
 };
@@ -9,30 +10,30 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 #[async_trait]
-impl CatalogueStore for SqliteStore {
+impl<D: Database> CatalogueStore for D {
     async fn ports(&self, selection: &PortSelection) -> Result<Vec<OwnedPort>, StoreError> {
-        reading::ports(&self.readers, selection).await.map_err(|failure| self.told(failure))
+        ports::selected(&mut self.readers(), selection).await.map_err(|failure| self.told(failure))
     }
 
     async fn port(&self, id: &str) -> Result<Option<OwnedPort>, StoreError> {
-        reading::port(&self.readers, id).await.map_err(|failure| self.told(failure))
+        ports::one(&mut self.readers(), id).await.map_err(|failure| self.told(failure))
     }
 
     async fn create_allocation(&self, allocation: &Allocation) -> Result<(), StoreError> {
         let created = async {
             let mut writer = self.writer(Kept::Always).await?;
-            allocations::insert(&mut writer.connection, allocation).await?;
+            allocations::insert(writer.connection(), allocation).await?;
             writer.commit().await
         };
         created.await.map_err(|failure| self.told(failure))
     }
 
     async fn allocation(&self, id: &str) -> Result<Option<Allocation>, StoreError> {
-        allocations::one(&self.readers, id).await.map_err(|failure| self.told(failure))
+        allocations::one(&mut self.readers(), id).await.map_err(|failure| self.told(failure))
     }
 
     async fn allocations(&self, selection: &AllocationSelection) -> Result<Vec<Allocation>, StoreError> {
-        allocations::selected(&self.readers, selection).await.map_err(|failure| self.told(failure))
+        allocations::selected(&mut self.readers(), selection).await.map_err(|failure| self.told(failure))
     }
 
     async fn write_allocation(
@@ -42,7 +43,7 @@ impl CatalogueStore for SqliteStore {
     ) -> Result<bool, StoreError> {
         let written = async {
             let mut writer = self.writer(Kept::Always).await?;
-            let is_written = allocations::update(&mut writer.connection, allocation, was).await?;
+            let is_written = allocations::update(writer.connection(), allocation, was).await?;
             writer.commit().await?;
             Ok(is_written)
         };
@@ -52,7 +53,7 @@ impl CatalogueStore for SqliteStore {
     async fn delete_allocation(&self, uuid: Uuid) -> Result<(), StoreError> {
         let deleted = async {
             let mut writer = self.writer(Kept::Always).await?;
-            allocations::delete(&mut writer.connection, uuid).await?;
+            allocations::delete(writer.connection(), uuid).await?;
             writer.commit().await
         };
         deleted.await.map_err(|failure| self.told(failure))
@@ -61,24 +62,24 @@ impl CatalogueStore for SqliteStore {
     async fn create_resource(&self, resource: &Resource) -> Result<(), StoreError> {
         let created = async {
             let mut writer = self.writer(Kept::Always).await?;
-            resources::insert(&mut writer.connection, resource).await?;
+            resources::insert(writer.connection(), resource).await?;
             writer.commit().await
         };
         created.await.map_err(|failure| self.told(failure))
     }
 
     async fn resource(&self, kind: ResourceKind, id: &str) -> Result<Option<Resource>, StoreError> {
-        resources::one(&self.readers, kind, id).await.map_err(|failure| self.told(failure))
+        resources::one(&mut self.readers(), kind, id).await.map_err(|failure| self.told(failure))
     }
 
     async fn resources(&self, selection: &ResourceSelection) -> Result<Vec<Resource>, StoreError> {
-        resources::selected(&self.readers, selection).await.map_err(|failure| self.told(failure))
+        resources::selected(&mut self.readers(), selection).await.map_err(|failure| self.told(failure))
     }
 
     async fn write_resource(&self, before: &Resource, after: &Resource) -> Result<bool, StoreError> {
         let written = async {
             let mut writer = self.writer(Kept::Always).await?;
-            let is_written = resources::update(&mut writer.connection, before, after).await?;
+            let is_written = resources::update(writer.connection(), before, after).await?;
             match is_written {
                 true => writer.commit().await?,
                 false => writer.roll_back().await?,
@@ -91,7 +92,7 @@ impl CatalogueStore for SqliteStore {
     async fn delete_resource(&self, uuid: Uuid) -> Result<(), StoreError> {
         let deleted = async {
             let mut writer = self.writer(Kept::Always).await?;
-            resources::delete(&mut writer.connection, uuid).await?;
+            resources::delete(writer.connection(), uuid).await?;
             writer.commit().await
         };
         deleted.await.map_err(|failure| self.told(failure))

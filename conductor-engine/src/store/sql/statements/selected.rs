@@ -2,10 +2,11 @@
 
 use crate::store::columns::{Column, SESSION, column};
 use crate::store::selection::{Filter, Kind, NodeColumn, Selection};
+use crate::store::sql::statements::Dialect;
 use crate::store::{AllocationSelection, Lease, PortSelection, ResourceSelection};
 
 /// A statement with the values of its parameters, in their order.
-pub(in crate::store) type Selected = (String, Vec<Column>);
+pub type Selected = (String, Vec<Column>);
 
 /// Columns that have a value in every row, so that an order by them is that of an index.
 const ALWAYS_SET: &[&str] = &[
@@ -59,17 +60,17 @@ impl Conditions {
 }
 
 /// The identities of selected nodes.
-pub(in crate::store) fn identities(selection: &Selection) -> Selected {
-    which(selection, "SELECT nodes.uuid FROM nodes")
+pub(in crate::store) fn identities(dialect: Dialect, selection: &Selection) -> Selected {
+    which(dialect, selection, "SELECT nodes.uuid FROM nodes")
 }
 
 /// The columns of selected nodes that are asked for.
-pub(in crate::store) fn outlines(selection: &Selection) -> Selected {
-    which(selection, &format!("SELECT {} FROM nodes", outline(selection)))
+pub(in crate::store) fn outlines(dialect: Dialect, selection: &Selection) -> Selected {
+    which(dialect, selection, &format!("SELECT {} FROM nodes", outline(selection)))
 }
 
 /// The columns of selected nodes, and all that is kept of these and their sessions.
-pub(in crate::store) fn documents(selection: &Selection) -> Selected {
+pub(in crate::store) fn documents(dialect: Dialect, selection: &Selection) -> Selected {
     let session: Vec<_> = SESSION.iter().map(|(name, _)| format!("agent_sessions.{name}")).collect();
     let begin = format!(
         "SELECT {}, node_documents.document, agent_sessions.document, {} \
@@ -78,7 +79,7 @@ pub(in crate::store) fn documents(selection: &Selection) -> Selected {
         outline(selection),
         session.join(", "),
     );
-    which(selection, &begin)
+    which(dialect, selection, &begin)
 }
 
 fn outline(selection: &Selection) -> String {
@@ -87,8 +88,8 @@ fn outline(selection: &Selection) -> String {
 }
 
 /// Selected nodes with their sessions, one row for each port.
-pub(in crate::store) fn records(selection: &Selection) -> Selected {
-    let (which, values) = identities(selection);
+pub(in crate::store) fn records(dialect: Dialect, selection: &Selection) -> Selected {
+    let (which, values) = identities(dialect, selection);
     let text = format!(
         "{} WHERE nodes.uuid IN ({which}) ORDER BY {}, ports.place",
         select_records!(""),
@@ -130,7 +131,7 @@ pub(in crate::store) fn resources(selection: &ResourceSelection) -> Selected {
 /// Has these leases, and no others, last until a time, and tells which of them there still are.
 pub(in crate::store) fn renew_all(leases: &[Lease], expires_at: i64) -> Selected {
     let mut conditions = Conditions::default();
-    let until = conditions.parameter(Column::Time(Some(expires_at)));
+    let until = conditions.parameter(Column::Number(Some(expires_at)));
     let pairs = leases.iter().map(|lease| format!("({}, {})", conditions.text(lease.node), lease.epoch));
     let pairs = pairs.collect::<Vec<_>>().join(", ");
     let text = format!(
@@ -141,16 +142,16 @@ pub(in crate::store) fn renew_all(leases: &[Lease], expires_at: i64) -> Selected
 }
 
 /// The statement that begins so, of selected nodes.
-fn which(selection: &Selection, begin: &str) -> Selected {
+fn which(dialect: Dialect, selection: &Selection, begin: &str) -> Selected {
     let mut conditions = Conditions::default();
     for filter in &selection.filters {
-        let text = condition(filter, &mut conditions);
+        let text = condition(dialect, filter, &mut conditions);
         conditions.texts.push(text);
     }
     if let Some(after) = &selection.after {
         let value = match (selection.sort.kind, column(selection.sort.kind, Some(after.value.clone()))) {
             (Kind::Text, Column::Text(text)) => Column::Text(Some(text.unwrap_or_default())),
-            (_, Column::Time(time)) => Column::Time(Some(time.unwrap_or_default())),
+            (_, Column::Number(time)) => Column::Number(Some(time.unwrap_or_default())),
             (_, value) => value,
         };
         let (value, uuid) = (conditions.parameter(value), conditions.text(after.uuid));
@@ -161,7 +162,7 @@ fn which(selection: &Selection, begin: &str) -> Selected {
     conditions.end(begin, &order(selection), selection.limit)
 }
 
-fn condition(filter: &Filter, conditions: &mut Conditions) -> String {
+fn condition(dialect: Dialect, filter: &Filter, conditions: &mut Conditions) -> String {
     match filter {
         Filter::IsOneOf(_, texts) if texts.is_empty() => "1 = 0".to_owned(),
         Filter::IsOneOf(column, texts) => {
@@ -193,7 +194,8 @@ fn condition(filter: &Filter, conditions: &mut Conditions) -> String {
             let part = conditions.text(format!("%{}%", literal(part)));
             format!(
                 "EXISTS (SELECT 1 FROM node_documents WHERE node_documents.node = nodes.uuid \
-                 AND node_documents.document ->> '{field}' LIKE {part} ESCAPE '\\')"
+                 AND {} LIKE LOWER({part}) ESCAPE '\\')",
+                dialect.lower_field(field)
             )
         }
     }

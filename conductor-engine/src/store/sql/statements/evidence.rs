@@ -27,7 +27,8 @@ statements! {
     WITH_BOOT_TRACE = "SELECT node FROM boot_traces ORDER BY node";
     BEGIN_BOOT_TRACE = "INSERT INTO boot_traces (node, document) VALUES ($1, $2) \
     ON CONFLICT (node) DO UPDATE SET document = $2";
-    UPDATE_BOOT_TRACE = "UPDATE boot_traces SET document = $2 WHERE node = $1";
+    /// The trace before comes last: another conductor may have added to it.
+    UPDATE_BOOT_TRACE = "UPDATE boot_traces SET document = $2 WHERE node = $1 AND document = $3";
     DELETE_BOOT_TRACE = "DELETE FROM boot_traces WHERE node = $1";
     DIAGNOSIS = "SELECT document FROM diagnoses WHERE node = $1";
     PUT_DIAGNOSIS = "INSERT INTO diagnoses (node, document) VALUES ($1, $2) \

@@ -12,6 +12,8 @@ statements! {
     RESOURCE = "SELECT document FROM resources WHERE (kind = $1 AND uuid = $2) OR (kind = $1 AND name = $2)";
     INSERT_RESOURCE = "INSERT INTO resources (uuid, kind, name, node, natural_key, document) \
     VALUES ($1, $2, $3, $4, $5, $6)";
-    UPDATE_RESOURCE = "UPDATE resources SET name = $2, node = $3, natural_key = $4, document = $5 WHERE uuid = $1";
+    /// The document before comes last: another conductor may have written the resource.
+    UPDATE_RESOURCE = "UPDATE resources SET name = $2, node = $3, natural_key = $4, document = $5 \
+    WHERE uuid = $1 AND document = $6";
     DELETE_RESOURCE = "DELETE FROM resources WHERE uuid = $1";
 }

@@ -1,6 +1,6 @@
-//! Every statement of the store, in SQL that SQLite and PostgreSQL read alike.
+//! Every statement of a store, in SQL that SQLite and PostgreSQL read alike, but for what a [`Dialect`] has.
 //!
-//! Parameters that are columns of a record come in the order of [`columns`](super::columns), after the identity. A statement
+//! Parameters that are columns of a record come in the order of [`columns`](crate::store::columns), after the identity. A statement
 //! reads by an index; only a list reads as many rows as it has, and a test looks at the plan of each statement.
 
 /// Declares statements, and lists them by their names for the tests that look at each of them.
@@ -54,6 +54,7 @@ macro_rules! select_ports {
 
 mod catalogue;
 mod conductors;
+mod dialect;
 mod evidence;
 #[cfg(test)]
 mod examples;
@@ -63,17 +64,18 @@ mod selected;
 
 pub(super) use catalogue::*;
 pub(super) use conductors::*;
+pub use dialect::Dialect;
 pub(super) use evidence::*;
 pub(super) use leases::*;
 pub(super) use nodes::*;
-pub(super) use selected::*;
+pub use selected::*;
 
 #[cfg(test)]
-pub(super) use examples::{Reads, every};
+pub(in crate::store) use examples::{Reads, every};
 
 /// Every statement with a fixed text, by its name.
 #[cfg(test)]
-pub(super) fn fixed() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub(in crate::store) fn fixed() -> impl Iterator<Item = (&'static str, &'static str)> {
     let files = [
         catalogue::STATEMENTS,
         conductors::STATEMENTS,
@@ -86,9 +88,9 @@ pub(super) fn fixed() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::columns::SESSION;
-    use super::super::selection::NODE;
     use super::*;
+    use crate::store::columns::SESSION;
+    use crate::store::selection::NODE;
     use farrier_conductor::model::{Activity, ProvisionState};
 
     #[test]
@@ -126,7 +128,7 @@ mod tests {
     #[test]
     fn only_words_that_both_databases_know_are_used() {
         let mut statements: Vec<_> = fixed().map(|(_, text)| text.to_owned()).collect();
-        statements.extend(every().into_iter().map(|example| example.text));
+        statements.extend(every(Dialect::Sqlite).into_iter().map(|example| example.text));
         statements.push(include_str!("../migrations/0001_initial.sql").to_owned());
         // A statement that needs one of these needs two texts; `?` is no parameter of PostgreSQL.
         for word in [

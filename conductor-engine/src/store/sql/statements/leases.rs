@@ -12,10 +12,10 @@ statements! {
     'unrescuing', 'servicing', 'service wait') AND (reservation IS NULL OR lease_expires_at <= $1) \
     UNION SELECT nodes.uuid FROM orders CROSS JOIN nodes WHERE nodes.uuid = orders.node \
     AND (nodes.reservation IS NULL OR nodes.lease_expires_at <= $1)";
-    /// Holder, time of expiry, time now.
+    /// Holder, time of expiry, time now, and the holder of the last lease or an empty text.
     TAKE = "UPDATE nodes SET reservation = $2, lease_expires_at = $3, \
     lease_epoch = lease_epoch + 1 WHERE uuid = $1 AND (reservation IS NULL OR lease_expires_at <= $4) \
-    RETURNING lease_epoch";
+    AND COALESCE(reservation, '') = $5 RETURNING lease_epoch";
     RENEW = "UPDATE nodes SET lease_expires_at = $3 \
     WHERE uuid = $1 AND lease_epoch = $2 AND reservation IS NOT NULL";
     RELEASE = "UPDATE nodes SET reservation = NULL, lease_expires_at = NULL WHERE uuid = $1 AND lease_epoch = $2";

@@ -1,0 +1,94 @@
+//! Hints to the other conductors that a node has something for its worker.
+//!
+//! They are sent by NOTIFY, in statements of their own: a NOTIFY within the transaction of a write would have all writers of
+//! the server commit one after the other. What is told while a NOTIFY is under way goes with the next one. Any hint may be
+//! missing: the records are the truth, and every conductor looks at them now and then.
+
+use crate::store::ChangeFeed;
+use rand::Rng;
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use uuid::Uuid;
+
+/// The channel of the database.
+const CHANNEL: &str = "farrier_changes";
+
+/// Most hints that wait to be sent. More are forgotten.
+const WAITING: usize = 1024;
+
+/// Most nodes in one NOTIFY, whose text has 8,000 bytes at most.
+const TOGETHER: usize = 200;
+
+/// How long a NOTIFY may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The pause before a connection that listens is opened again, in milliseconds.
+const PAUSE_MS: std::ops::RangeInclusive<u64> = 5_000..=10_000;
+
+/// What tells other conductors, and hears what they tell. Both end with it.
+#[derive(Debug)]
+pub struct Hints {
+    untold: Sender<Uuid>,
+    _tasks: JoinSet<()>,
+}
+
+impl Hints {
+    /// Begins to send what is told here and to publish what others tell.
+    pub fn start(pool: PgPool, options: PgConnectOptions, feed: ChangeFeed) -> Self {
+        let (untold, receiver) = channel(WAITING);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(send(pool, receiver));
+        tasks.spawn(listen(options, feed));
+        Self { untold, _tasks: tasks }
+    }
+
+    /// Tells other conductors that a node has something for its worker.
+    pub fn tell(&self, node: Uuid) {
+        match self.untold.try_send(node) {
+            // One that is not told is found when the records are looked at.
+            Ok(()) | Err(TrySendError::Full(_) | TrySendError::Closed(_)) => {}
+        }
+    }
+}
+
+async fn send(pool: PgPool, mut untold: Receiver<Uuid>) {
+    let mut nodes = Vec::new();
+    while untold.recv_many(&mut nodes, TOGETHER).await > 0 {
+        let told: BTreeSet<_> = nodes.drain(..).map(|node| node.simple().to_string()).collect();
+        let told = told.into_iter().collect::<Vec<_>>().join(" ");
+        let notify = sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(told);
+        match timeout(PATIENCE, notify.execute(&pool)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!("other conductors were not told of a change: {error}"),
+            Err(_) => tracing::debug!("other conductors were not told of a change in time"),
+        }
+    }
+}
+
+/// Publishes what is told, on a connection of its own, which is opened again whenever it ends.
+async fn listen(options: PgConnectOptions, feed: ChangeFeed) {
+    loop {
+        let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(PATIENCE);
+        let pool = pool.connect_lazy_with(options.clone());
+        if let Err(error) = publish(&pool, &feed).await {
+            tracing::debug!("changes by other conductors are found by looking alone: {error}");
+        }
+        pool.close().await;
+        let pause = rand::rng().random_range(PAUSE_MS);
+        sleep(Duration::from_millis(pause)).await;
+    }
+}
+
+async fn publish(pool: &PgPool, feed: &ChangeFeed) -> Result<(), sqlx::Error> {
+    let mut listener = PgListener::connect_with(pool).await?;
+    listener.listen(CHANNEL).await?;
+    while let Some(told) = listener.try_recv().await? {
+        told.payload().split(' ').filter_map(|node| node.parse().ok()).for_each(|node| feed.publish(node));
+    }
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! What the stores in SQLite and PostgreSQL have in common, which is nearly all of both.
+//!
+//! A database ([`Database`]) gives readers, turns to write ([`Writer`]) and its words for what went wrong. All else is
+//! written once, for any database:
+//!
+//! - [`statements`]: the text of each statement, in SQL that both databases read. The one difference is in
+//!   [`Dialect`](statements::Dialect).
+//! - [`statement`]: a statement with its values, and the rows that it finds. The types of the drivers end there: a column
+//!   holds a text, a number or a flag.
+//! - [`tables`]: what is written to tables and read from them, each function within a transaction of its caller.
+//! - `nodes`, `evidence`, `catalogue`, `conductors`: the traits of a store, for every database.
+//! - [`migration`]: the layout of the tables.
+//! - [`constraints`]: what a record has that another one has already.
+//!
+//! Nothing relies on one writer at a time: PostgreSQL has many. A statement that writes what was read before says in its
+//! conditions what it was, or follows the row of the node, which [`NodeStore::write`](super::NodeStore::write) locks first.
+
+mod catalogue;
+mod conductors;
+pub(super) mod constraints;
+mod evidence;
+pub(super) mod migration;
+mod nodes;
+pub(super) mod statement;
+pub(super) mod statements;
+mod tables;
+
+use crate::store::{ChangeFeed, StoreError, Waits};
+use statement::{Connection, Reader};
+use statements::Dialect;
+use uuid::Uuid;
+
+/// How well a write is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// Through a power cut.
+    Always,
+    /// Until a power cut, where the database keeps it less well for less work.
+    WhilePowered,
+}
+
+/// What a database has of its own.
+pub trait Database: Send + Sync + 'static {
+    /// Its SQL.
+    const DIALECT: Dialect;
+    /// Finds rows without a turn.
+    type Readers: Reader;
+    /// A turn to write.
+    type Writer: Writer;
+
+    /// Carries out the migrations that the database has not ([`migration::run`]), in a transaction or connection of its own.
+    fn make_tables(&self) -> impl Future<Output = Outcome<()>> + Send;
+
+    /// Finds rows without a turn.
+    fn readers(&self) -> Self::Readers;
+
+    /// Waits for a turn to write.
+    fn writer(&self, kept: Kept) -> impl Future<Output = Outcome<Self::Writer>> + Send;
+
+    /// Where changes are published.
+    fn feed(&self) -> &ChangeFeed;
+
+    /// Publishes that a node has something for its worker.
+    fn publish(&self, node: Uuid);
+
+    /// How long writers waited for their turns.
+    fn waits(&self) -> &Waits;
+
+    /// The file or server, without secrets.
+    fn location(&self) -> String;
+
+    /// What kind of failure an error of the driver is.
+    fn trouble(error: &sqlx::Error) -> Trouble;
+
+    /// A failure, with the name of this store.
+    fn told(&self, failure: Failure) -> StoreError {
+        let location = self.location();
+        match failure {
+            Failure::Told(error) => error,
+            Failure::Database(error) if Self::trouble(&error) == Trouble::NoRoom => {
+                StoreError::Full { location }
+            }
+            Failure::Database(error) if Self::trouble(&error) == Trouble::Locked => {
+                StoreError::Busy { location }
+            }
+            failure => StoreError::Failed { location, reason: failure.to_string() },
+        }
+    }
+}
+
+/// What kind of failure an error of a driver is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// There is no room.
+    NoRoom,
+    /// Another process has the rows, or the file, for too long. The same may succeed later.
+    Locked,
+    /// Any other.
+    Other,
+}
+
+/// A turn to write several statements. What is not committed when it ends was never written.
+pub trait Writer: Send {
+    /// Where its statements run.
+    type Connection: Connection;
+
+    /// Where its statements run.
+    fn connection(&mut self) -> &mut Self::Connection;
+
+    /// Keeps what was written.
+    fn commit(self) -> impl Future<Output = Outcome<()>> + Send;
+
+    /// Forgets what was written.
+    fn roll_back(self) -> impl Future<Output = Outcome<()>> + Send;
+}
+
+/// What happened to a statement, before it is told to which store.
+pub type Outcome<T> = Result<T, Failure>;
+
+/// Why a statement came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// It is told as it is.
+    #[error(transparent)]
+    Told(#[from] StoreError),
+    /// The database or its driver failed.
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+    /// The tables are of another version.
+    #[error(
+        "its tables are those of another version of farrier; use that version, or begin with a new database"
+    )]
+    Layout,
+    /// A document is damaged.
+    #[error("unreadable record: {0}")]
+    Record(#[from] serde_json::Error),
+    /// An identity is damaged.
+    #[error("unreadable identity: {0}")]
+    Identity(#[from] uuid::Error),
+    /// The database did not answer in time.
+    #[error("no answer within {0} seconds")]
+    Silent(u64),
+}

@@ -1,0 +1,28 @@
+//! Where one text does not do for both databases.
+
+/// The SQL of a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// SQLite.
+    Sqlite,
+    /// PostgreSQL.
+    Postgres,
+}
+
+impl Dialect {
+    /// The text of a field of a node's document, in small letters.
+    pub fn lower_field(self, field: &str) -> String {
+        match self {
+            Self::Sqlite => format!("LOWER(node_documents.document ->> '{field}')"),
+            Self::Postgres => format!("LOWER(CAST(node_documents.document AS json) ->> '{field}')"),
+        }
+    }
+
+    /// The statements that make tables. Texts are compared by their bytes, whatever the language of the database.
+    pub fn layout(self, statements: &str) -> String {
+        match self {
+            Self::Sqlite => statements.to_owned(),
+            Self::Postgres => statements.replace(" TEXT", " TEXT COLLATE \"C\""),
+        }
+    }
+}
