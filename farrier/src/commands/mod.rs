@@ -201,6 +201,7 @@ mod tests {
             "farrier serve",
             "farrier serve --automated-clean false --clean-step-priority-override deploy.erase_devices:0,deploy.x:7",
             "farrier serve --listen 0.0.0.0:0 --admin-listen 127.0.0.1:0 --state-dir /tmp/x --database /tmp/x/db",
+            "farrier serve --database postgres://farrier@db.example/farrier?sslmode=verify-full",
             "farrier serve --tls-cert c --tls-key k --ramdisk-tls-cert c --ramdisk-tls-key k --auth-file f",
             "farrier serve --admin-plain-http --auth-strategy noauth --api-url https://c.example:6385",
             "farrier serve --enable-ramdisk-endpoints false",

@@ -6,6 +6,7 @@ pub(crate) mod options;
 use crate::serve::listen::{ListenerOptions, renewal};
 use crate::serve::options::agents::Agents;
 use crate::serve::options::cleaning::Cleaning;
+use crate::serve::options::database::Database;
 use crate::serve::options::deadlines::{Deadlines, PowerSync};
 use crate::serve::options::hardware::Hardware;
 use crate::serve::options::inspection::Inspection;
@@ -19,13 +20,11 @@ use clap::builder::NonEmptyStringValueParser;
 use farrier_conductor::agent::UserAgent;
 use farrier_conductor::model::clock::SystemClock;
 use farrier_conductor::{Drivers, Settings};
-use farrier_engine::store::sqlite::SqliteStore;
 use farrier_engine::{AgentLiveness, Conductor};
 use farrier_node_api::metrics::metrics_router;
 use farrier_node_api::nodes::nodes_router;
 use farrier_node_api::ramdisk::{boot_router, ramdisk_router};
 use prometheus_client::registry::Registry;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -50,9 +49,8 @@ pub(crate) struct Serve {
     /// Serve the ramdisk API. If false, lookups and heartbeats get 403.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     enable_ramdisk_endpoints: bool,
-    /// SQLite database file [default: STATE_DIR/nodes.sqlite].
-    #[arg(long, value_name = "FILE")]
-    database: Option<PathBuf>,
+    #[command(flatten)]
+    database: Database,
     /// Heartbeat timeout, in seconds: agents send a heartbeat several times within it.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     heartbeat_timeout: u64,
@@ -93,7 +91,6 @@ impl Serve {
         // Before anything that may take long: until then, a reload ends the process.
         let hangup = signal(SignalKind::hangup())?;
         let state_dir = self.state_dir.make()?;
-        let database = self.database.unwrap_or_else(|| state_dir.join("nodes.sqlite"));
         let networks = self.neutron.open(self.netboot.needs_neutron())?;
         let reachable_url = self.listeners.reachable_url();
         let urls = (self.api_url.as_deref(), reachable_url.as_deref());
@@ -116,7 +113,7 @@ impl Serve {
         self.power_sync.apply(&mut settings);
         self.limits.apply(&mut settings);
         netboot.apply(&mut settings);
-        let store = Arc::new(SqliteStore::open(&database).await?);
+        let store = self.database.open(&state_dir).await?;
         let published_media = netboot.published_media(&state_dir, &settings.api_url)?;
         let agents = Arc::new(AgentLiveness::new(store.clone(), Arc::new(SystemClock), &settings));
         let drivers = netboot.compose(Drivers::default(), &published_media);

@@ -4,6 +4,7 @@ use crate::agent::Script;
 use crate::site::Site;
 use farrier_conductor::model::{PowerState, ProvisionState};
 use farrier_engine::store::Record;
+use farrier_tests::postgres::Cluster;
 
 /// What a record says when its conductor is killed.
 type Moment = (&'static str, fn(&Record) -> bool);
@@ -114,6 +115,23 @@ async fn a_machine_that_went_off_while_there_was_no_conductor_fails_its_deployme
     let node = site.ends(ProvisionState::DeployFailed).await.node;
     assert!(node.last_error.is_some());
     assert_eq!(site.machine.power(), PowerState::Off);
+}
+
+/// The other conductor has another name, and nothing of the first one but the database.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployment_over_postgresql_is_taken_over_by_the_conductor_that_is_left() {
+    let cluster = Cluster::start();
+    let site = Site::on_postgres(Script::default(), &cluster.database()).await;
+    let first = site.conductor("c1", "127.0.0.1:0");
+    let address = first.address().to_owned();
+    site.enrol(&first);
+    let client = site.deploy(&first);
+    site.until(|record| record.order.is_some()).await;
+    first.kill();
+    client.ends();
+    let _second = site.conductor("c2", &address);
+    let node = site.ends(ProvisionState::Active).await.node;
+    assert_eq!((node.last_error, node.power_state), (None, Some(PowerState::On)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

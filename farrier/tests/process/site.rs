@@ -1,12 +1,14 @@
-//! What outlives every conductor: a machine, its node `n1` in a file, and the folders of both.
+//! What outlives every conductor: a machine, its node `n1` in a database, and the folders of both.
 
 use crate::agent::Script;
 use crate::conductor::{Client, Conductor};
 use crate::machine::{FakeMachine, MAC};
 use farrier_conductor::model::{Activity, ProvisionState};
+use farrier_engine::store::postgres::PostgresStore;
 use farrier_engine::store::sqlite::SqliteStore;
-use farrier_engine::store::{NodeStore, Record};
+use farrier_engine::store::{Record, Store};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Longest time any test waits for anything. Machines that are slow run several of these tests at a time.
@@ -14,8 +16,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Site {
     pub machine: FakeMachine,
-    database: PathBuf,
-    store: SqliteStore,
+    database: String,
+    store: Arc<dyn Store>,
     folder: tempfile::TempDir,
 }
 
@@ -26,12 +28,22 @@ impl Site {
 
     /// A site whose file is elsewhere.
     pub async fn with_database(script: Script, database: Option<PathBuf>) -> Self {
-        rustls::crypto::ring::default_provider().install_default().ok();
         let folder = tempfile::tempdir().unwrap();
+        let file = database.unwrap_or_else(|| folder.path().join("nodes.sqlite"));
+        let store = Arc::new(SqliteStore::open(&file).await.unwrap());
+        Self::over(script, folder, file.to_str().unwrap(), store)
+    }
+
+    /// A site whose database is in PostgreSQL.
+    pub async fn on_postgres(script: Script, url: &str) -> Self {
+        let store = Arc::new(PostgresStore::open(url).await.unwrap());
+        Self::over(script, tempfile::tempdir().unwrap(), url, store)
+    }
+
+    fn over(script: Script, folder: tempfile::TempDir, database: &str, store: Arc<dyn Store>) -> Self {
+        rustls::crypto::ring::default_provider().install_default().ok();
         let machine = FakeMachine::new(&folder.path().join("machine"), script);
-        let database = database.unwrap_or_else(|| folder.path().join("nodes.sqlite"));
-        let store = SqliteStore::open(&database).await.unwrap();
-        Self { machine, database, store, folder }
+        Self { machine, database: database.to_owned(), store, folder }
     }
 
     /// Starts a conductor whose ramdisk API is at an address.
@@ -42,7 +54,7 @@ impl Site {
     /// Starts one with more arguments.
     pub fn conductor_with(&self, name: &str, listen: &str, arguments: &[&str]) -> Conductor {
         let own = ["--lease", "2", "--deploy-callback-timeout", "20", "--listen", listen];
-        let database = ["--database", self.database.to_str().unwrap()];
+        let database = ["--database", &self.database];
         Conductor::start(self.folder.path(), name, &[&own[..], &database, arguments].concat())
     }
 

@@ -63,6 +63,7 @@ checks! {
     nodes::nodes_are_read_with_their_ports_in_order,
     nodes::names_and_addresses_are_unique_and_a_refused_node_leaves_nothing,
     nodes::k01_a_node_is_not_written_with_two_ports_of_one_uuid,
+    nodes::e07_a_text_with_nul_is_refused_as_such_and_nothing_is_written,
     nodes::an_instance_belongs_to_one_node,
     nodes::nodes_without_a_name_are_many_and_their_ports_come_and_go,
     nodes::what_is_kept_of_a_node_is_all_of_it,

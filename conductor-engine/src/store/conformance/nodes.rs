@@ -2,7 +2,7 @@
 
 use super::{SECOND, node, session, terms, with_node};
 use crate::store::*;
-use farrier_conductor::model::{Node, Port, ProvisionState};
+use farrier_conductor::model::{AgentSession, Node, Port, ProvisionState};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -60,6 +60,30 @@ pub(super) async fn an_instance_belongs_to_one_node(store: Arc<dyn Store>) {
     let (lease, _) = store.take(second.uuid, &terms("one", 0)).await.unwrap();
     let taken = store.write(&lease, &Change::of(&second)).await.unwrap_err().to_string();
     assert!(taken.starts_with(&format!("a node with instance {instance} already exists")), "{taken}");
+}
+
+/// PostgreSQL keeps no NUL in a text, and a record has to fit into every store.
+pub(super) async fn e07_a_text_with_nul_is_refused_as_such_and_nothing_is_written(store: Arc<dyn Store>) {
+    let mut first = with_node(&*store).await;
+    let named = node("a\0b", &[]);
+    assert!(matches!(store.create(&named).await, Err(StoreError::NulCharacter)));
+    assert_eq!(store.get(named.uuid).await.unwrap(), None);
+    let (lease, record) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    first.owner = Some("\0".into());
+    assert!(matches!(store.write(&lease, &Change::of(&first)).await, Err(StoreError::NulCharacter)));
+    assert_eq!(store.get(first.uuid).await.unwrap(), Some(record.clone()));
+    // What is in a document is written otherwise there.
+    first.owner = None;
+    first.description = Some("\0".into());
+    let said = session("secret");
+    let change = Change { session: SessionChange::Replace(&said), ..Change::of(&first) };
+    store.write(&lease, &change).await.unwrap();
+    assert_eq!(store.get(first.uuid).await.unwrap().unwrap().node.description, first.description);
+    let heard = AgentSession { agent_status_message: Some("half\0done".into()), ..said.clone() };
+    assert!(matches!(store.hear(first.uuid, &heard).await, Err(StoreError::NulCharacter)));
+    assert_eq!(store.get(first.uuid).await.unwrap().unwrap().session, said);
+    let found = Selection::all(vec![Filter::Contains("description", "x".into())]);
+    assert!(store.identities(&found).await.unwrap().is_empty());
 }
 
 pub(super) async fn nodes_without_a_name_are_many_and_their_ports_come_and_go(store: Arc<dyn Store>) {

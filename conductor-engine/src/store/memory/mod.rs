@@ -14,6 +14,8 @@ use crate::evidence::boot_trace::BootTrace;
 use crate::evidence::diagnosis::Diagnosis;
 use crate::evidence::erasing::EraseCertificate;
 use crate::records::{Allocation, HistoryEntry, Resource};
+use crate::store::columns::{SESSION, check_texts, split};
+use crate::store::selection::NODE;
 use async_trait::async_trait;
 use farrier_conductor::inventory::bmc_addresses;
 use farrier_conductor::model::{
@@ -208,6 +210,7 @@ impl NodeStore for MemoryStore {
     }
 
     async fn create(&self, node: &Node) -> Result<(), StoreError> {
+        check_texts(&split(node, NODE).0)?;
         let mut tables = self.tables();
         if tables.nodes.contains_key(&node.uuid) {
             return Err(StoreError::Taken { what: format!("a record with UUID {}", node.uuid) });
@@ -369,6 +372,7 @@ impl NodeStore for MemoryStore {
     async fn write(&self, lease: &Lease, change: &Change<'_>) -> Result<(), StoreError> {
         let mut tables = self.tables();
         tables.leased(lease)?;
+        check_texts(&split(change.node, NODE).0)?;
         tables.check_free(change.node)?;
         tables.leased(lease)?.apply(change);
         let allocation = change.node.allocation_uuid;
@@ -401,6 +405,7 @@ impl NodeStore for MemoryStore {
     }
 
     async fn hear(&self, uuid: Uuid, heard: &AgentSession) -> Result<bool, StoreError> {
+        check_texts(&split(heard, SESSION).0)?;
         let mut tables = self.tables();
         let Some(kept) = tables.nodes.get_mut(&uuid) else { return Ok(false) };
         let session = &mut kept.record.session;

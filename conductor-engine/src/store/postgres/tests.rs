@@ -1,7 +1,8 @@
+use crate::records::{Resource, ResourceKind};
 use crate::store::conformance::conformance;
 use crate::store::postgres::*;
 use crate::store::sql::constraints::postgres_names;
-use crate::store::{Changed, NodeStore, StoreError, Terms};
+use crate::store::{CatalogueStore, Changed, NodeStore, StoreError, Terms};
 use farrier_conductor::model::{NewNode, Node};
 use farrier_tests::postgres::Cluster;
 use sqlx::Row;
@@ -32,6 +33,63 @@ async fn a_database_is_shared_from_its_first_start_on() {
     one_of_many_takes_a_lease(&cluster).await;
     a_change_is_told_to_other_conductors(&cluster).await;
     tables_of_another_version_are_left_alone(&cluster).await;
+    connections_that_the_server_ends_are_opened_again(&cluster).await;
+    what_a_waiting_transaction_has_locked_is_told_as_such(&cluster).await;
+    documents_are_written_only_as_they_were_read(&cluster).await;
+}
+
+async fn connections_that_the_server_ends_are_opened_again(cluster: &Cluster) {
+    let store = PostgresStore::open(&cluster.database()).await.unwrap();
+    let node = node("first");
+    store.create(&node).await.unwrap();
+    let other = PgPool::connect_with((*store.pool.connect_options()).clone()).await.unwrap();
+    let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+               WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    sqlx::query(end).execute(&other).await.unwrap();
+    assert_eq!(store.get(node.uuid).await.unwrap().unwrap().node, node);
+}
+
+async fn what_a_waiting_transaction_has_locked_is_told_as_such(cluster: &Cluster) {
+    let store = PostgresStore::open(&cluster.database()).await.unwrap();
+    let node = node("first");
+    store.create(&node).await.unwrap();
+    let hasty = (*store.pool.connect_options()).clone().options([("lock_timeout", "50ms")]);
+    let hasty = PostgresStore { pool: PgPool::connect_lazy_with(hasty), ..store };
+    let mut waiting = hasty.pool.begin().await.unwrap();
+    sqlx::query("UPDATE nodes SET fault = 'x'").execute(&mut *waiting).await.unwrap();
+    let now = OffsetDateTime::UNIX_EPOCH;
+    let error = hasty.take(node.uuid, &Terms { holder: "one", now, expires_at: now }).await.unwrap_err();
+    assert!(matches!(error, StoreError::Busy { .. }), "{error}");
+    assert_eq!(hasty.get(node.uuid).await.unwrap().unwrap().node, node, "a reader waited");
+}
+
+/// SQLite has one writer at a time, PostgreSQL many.
+async fn documents_are_written_only_as_they_were_read(cluster: &Cluster) {
+    let url = cluster.database();
+    let stores = [PostgresStore::open(&url).await.unwrap(), PostgresStore::open(&url).await.unwrap()];
+    let stores = stores.map(Arc::new);
+    let before = Resource {
+        uuid: Uuid::from_u128(1),
+        kind: ResourceKind::Chassis,
+        name: None,
+        node_uuid: None,
+        created_at: OffsetDateTime::UNIX_EPOCH,
+        updated_at: None,
+        fields: serde_json::Map::new(),
+    };
+    stores[0].create_resource(&before).await.unwrap();
+    let writers: Vec<_> = (0..8)
+        .map(|at| {
+            let (store, before) = (Arc::clone(&stores[at % 2]), before.clone());
+            let after = Resource { name: Some(format!("c{at}")), ..before.clone() };
+            tokio::spawn(async move { store.write_resource(&before, &after).await.unwrap() })
+        })
+        .collect();
+    let mut written = 0;
+    for writer in writers {
+        written += usize::from(writer.await.unwrap());
+    }
+    assert_eq!(written, 1);
 }
 
 async fn conductors_that_start_at_once_make_the_tables_once(cluster: &Cluster) {

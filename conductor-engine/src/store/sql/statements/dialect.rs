@@ -14,7 +14,11 @@ impl Dialect {
     pub fn lower_field(self, field: &str) -> String {
         match self {
             Self::Sqlite => format!("LOWER(node_documents.document ->> '{field}')"),
-            Self::Postgres => format!("LOWER(CAST(node_documents.document AS json) ->> '{field}')"),
+            // It reads no NUL out of JSON, and would end the statement; nobody looks for one.
+            Self::Postgres => {
+                let document = r"CAST(REPLACE(node_documents.document, '\u0000', '\u0020') AS json)";
+                format!("LOWER({document} ->> '{field}')")
+            }
         }
     }
 

@@ -190,8 +190,8 @@ Measured with {builds} on {machine}. The whole run has 10,000 lives, each class 
 
 {table}
 A wrong digest, a power failure in a step, and a machine that starts something else are final: Ironic does not repeat the
-operation, and neither does Farrier by default. The tenth class of the fault model, `database`, strikes PostgreSQL. Farrier
-has no store on PostgreSQL yet, so the simulator refuses that class, and this page has nine classes.
+operation, and neither does Farrier by default. The tenth class of the fault model, `database`, strikes PostgreSQL. This
+site has SQLite, so the simulator refuses that class, and this page has nine classes.
 
 ## Failures that should not be
 
