@@ -1,23 +1,36 @@
-//! A PostgreSQL server of a test, in a folder of its own, reached by a Unix socket.
+//! A PostgreSQL server of a test, in a folder of its own, reached by a Unix socket or by TLS on the loopback address.
 
-use std::os::unix::fs::MetadataExt;
+use crate::machine::free_port;
+use anyhow::{Context, Result, bail, ensure};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a server may take to start on a machine that has much else to do.
-const START: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_millis(50);
 
-/// Where Debian has the programs of a version.
+/// How often a server is started whose port another program takes first.
+const ATTEMPTS: u32 = 3;
+
+/// Where Debian has the programs of each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
-/// A server that runs until this ends.
+/// Files of a server in its folder: its certificate, the key of that, and what it says.
+const CERTIFICATE: &str = "server.crt";
+const KEY: &str = "server.key";
+const LOG: &str = "log";
+
+/// A server that runs until this is dropped.
 #[derive(Debug)]
 pub struct Cluster {
-    folder: tempfile::TempDir,
-    programs: PathBuf,
+    files: Files,
+    port: u16,
     server: Child,
     databases: AtomicU32,
 }
@@ -25,104 +38,157 @@ pub struct Cluster {
 impl Cluster {
     /// Makes the files of a server and starts it.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// When there is no PostgreSQL, or it does not start.
-    pub fn start() -> Self {
-        let programs = programs();
-        let folder = tempfile::Builder::new().prefix("farrier-pg").tempdir_in("/tmp").unwrap();
-        let data = folder.path().join("data");
-        own(folder.path());
-        let log = folder.path().join("log");
-        let initdb = as_server(&programs.join("initdb"))
-            .args(["--auth=trust", "--username=farrier", "--encoding=UTF8", "--no-sync", "-D"])
-            .arg(&data)
-            .output()
-            .unwrap();
-        assert!(initdb.status.success(), "{}", String::from_utf8_lossy(&initdb.stderr));
-        let server = as_server(&programs.join("postgres"))
-            .arg("-D")
-            .arg(&data)
-            .arg("-k")
-            .arg(folder.path())
-            .args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=300"])
-            .args(["-c", "shared_buffers=16MB"])
-            .stdout(Stdio::null())
-            .stderr(std::fs::File::create(&log).unwrap())
-            .spawn()
-            .unwrap();
-        let mut cluster = Self { folder, programs, server, databases: AtomicU32::new(0) };
-        cluster.wait();
-        cluster
-    }
-
-    fn wait(&mut self) {
-        let end = Instant::now() + START;
-        while !self.sql("SELECT 1").status.success() {
-            let ended = self.server.try_wait().unwrap();
-            let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap();
-            assert!(ended.is_none() && Instant::now() < end, "the server did not start: {log}");
-            std::thread::sleep(Duration::from_millis(50));
+    /// PostgreSQL is not installed, or does not start.
+    pub fn start() -> Result<Self> {
+        let files = Files::make()?;
+        for _ in 0..ATTEMPTS {
+            let port = free_port()?;
+            if let Some(server) = files.serve(port)? {
+                return Ok(Self { files, port, server, databases: AtomicU32::new(0) });
+            }
         }
+        bail!("the server does not start: {}", files.log())
     }
 
-    fn sql(&self, statement: &str) -> std::process::Output {
-        let mut psql = Command::new(self.programs.join("psql"));
-        psql.args(["-X", "-U", "farrier", "-d", "postgres", "-h"]).arg(self.folder.path());
-        psql.args(["-c", statement]).output().unwrap()
+    /// The URL of a new database, by a Unix socket.
+    ///
+    /// # Errors
+    ///
+    /// The server does not make one.
+    pub fn database(&self) -> Result<String> {
+        let folder = self.files.folder.path().display();
+        Ok(format!("{}?host={folder}", self.tls_database()?))
     }
 
-    /// The URL of a new database.
+    /// The URL of a new database, by TLS, without its parameters.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// When the server does not make one.
-    pub fn database(&self) -> String {
+    /// The server does not make one.
+    pub fn tls_database(&self) -> Result<String> {
         let name = format!("db{}", self.databases.fetch_add(1, Ordering::Relaxed));
-        let made = self.sql(&format!("CREATE DATABASE {name}"));
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        format!("postgres://farrier@localhost/{name}?host={}", self.folder.path().display())
+        let made = self.files.sql(self.port, &format!("CREATE DATABASE {name}"))?;
+        ensure!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        Ok(format!("postgres://farrier@localhost:{}/{name}", self.port))
+    }
+
+    /// File of the server's certificate, which has signed itself, for `localhost`.
+    pub fn certificate(&self) -> PathBuf {
+        self.files.folder.path().join(CERTIFICATE)
     }
 }
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        drop(self.server.kill());
-        drop(self.server.wait());
+        end(&mut self.server);
+    }
+}
+
+fn end(server: &mut Child) {
+    drop(server.kill());
+    drop(server.wait());
+}
+
+/// The files of a server, and the account that has them.
+#[derive(Debug)]
+struct Files {
+    folder: tempfile::TempDir,
+    programs: PathBuf,
+    account: Option<(u32, u32)>,
+}
+
+impl Files {
+    fn make() -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("farrier-pg").tempdir_in("/tmp")?;
+        let files = Self { folder, programs: programs()?, account: account()? };
+        files.own(files.folder.path())?;
+        let mut initdb = files.as_server("initdb");
+        initdb.args(["--auth=trust", "--username=farrier", "--encoding=UTF8", "--no-sync", "-D"]);
+        let made = initdb.arg(files.folder.path().join("data")).output().context("cannot start initdb")?;
+        ensure!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+        let key = files.folder.path().join(KEY);
+        fs::write(files.folder.path().join(CERTIFICATE), made.cert.pem())?;
+        fs::write(&key, made.signing_key.serialize_pem())?;
+        fs::set_permissions(&key, Permissions::from_mode(0o600))?;
+        files.own(&key)?;
+        Ok(files)
+    }
+
+    /// Starts the server, and waits until it answers. Nothing when it ends before.
+    fn serve(&self, port: u16) -> Result<Option<Child>> {
+        let folder = self.folder.path();
+        let mut server = self
+            .as_server("postgres")
+            .arg("-D")
+            .arg(folder.join("data"))
+            .arg("-k")
+            .arg(folder)
+            .args(["-p", &port.to_string(), "-c", "listen_addresses=localhost", "-c", "ssl=on"])
+            .args(["-c", &format!("ssl_cert_file={}", folder.join(CERTIFICATE).display())])
+            .args(["-c", &format!("ssl_key_file={}", folder.join(KEY).display())])
+            .args(["-c", "fsync=off", "-c", "max_connections=300", "-c", "shared_buffers=16MB"])
+            .stdout(Stdio::null())
+            .stderr(File::create(folder.join(LOG))?)
+            .spawn()
+            .context("cannot start postgres")?;
+        let until = Instant::now() + PATIENCE;
+        while !self.sql(port, "SELECT 1")?.status.success() {
+            if server.try_wait()?.is_some() {
+                return Ok(None);
+            }
+            if Instant::now() > until {
+                end(&mut server);
+                bail!("the server does not answer: {}", self.log());
+            }
+            thread::sleep(POLL);
+        }
+        Ok(Some(server))
+    }
+
+    fn sql(&self, port: u16, statement: &str) -> Result<Output> {
+        let mut psql = Command::new(self.programs.join("psql"));
+        psql.args(["-X", "-U", "farrier", "-d", "postgres", "-p", &port.to_string(), "-h"]);
+        psql.arg(self.folder.path()).args(["-c", statement]).output().context("cannot start psql")
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join(LOG)).unwrap_or_default()
+    }
+
+    /// A program that does not run as root, which the server refuses.
+    fn as_server(&self, program: &str) -> Command {
+        let mut command = Command::new(self.programs.join(program));
+        if let Some((user, group)) = self.account {
+            command.uid(user).gid(group);
+        }
+        command
+    }
+
+    /// Gives a file or folder to the account of the server.
+    fn own(&self, path: &Path) -> Result<()> {
+        match self.account {
+            Some((user, group)) => Ok(chown(path, Some(user), Some(group))?),
+            None => Ok(()),
+        }
     }
 }
 
 /// The programs of the newest version that there is.
-fn programs() -> PathBuf {
-    let versions = std::fs::read_dir(VERSIONS).expect("no PostgreSQL; run cargo xtask setup");
+fn programs() -> Result<PathBuf> {
+    let missing = "PostgreSQL is missing; run cargo xtask setup";
+    let versions = fs::read_dir(VERSIONS).context(missing)?.filter_map(|entry| Some(entry.ok()?.path()));
     let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();
-    let newest = versions.map(|entry| entry.unwrap().path()).max_by_key(number);
-    newest.expect("no PostgreSQL; run cargo xtask setup").join("bin")
-}
-
-/// A program that does not run as root, which the server refuses.
-fn as_server(program: &Path) -> Command {
-    let mut command = Command::new(program);
-    if let Some((user, group)) = server_account() {
-        command.uid(user).gid(group);
-    }
-    command
-}
-
-/// Gives a folder to the account of the server.
-fn own(folder: &Path) {
-    if let Some((user, group)) = server_account() {
-        std::os::unix::fs::chown(folder, Some(user), Some(group)).unwrap();
-    }
+    Ok(versions.max_by_key(number).context(missing)?.join("bin"))
 }
 
 /// The account `postgres`, which the package makes, where this runs as root.
-fn server_account() -> Option<(u32, u32)> {
-    if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
-        return None;
+fn account() -> Result<Option<(u32, u32)>> {
+    if fs::metadata("/proc/self")?.uid() != 0 {
+        return Ok(None);
     }
-    let accounts = std::fs::read_to_string("/etc/passwd").unwrap();
-    let line = accounts.lines().find(|line| line.starts_with("postgres:")).expect("no account postgres");
-    let mut numbers = line.split(':').skip(2).map(|number| number.parse().unwrap());
-    Some((numbers.next().unwrap(), numbers.next().unwrap()))
+    let account = nix::unistd::User::from_name("postgres")?.context("there is no account postgres")?;
+    Ok(Some((account.uid.as_raw(), account.gid.as_raw())))
 }

@@ -120,8 +120,8 @@ async fn a_machine_that_went_off_while_there_was_no_conductor_fails_its_deployme
 /// The other conductor has another name, and nothing of the first one but the database.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deployment_over_postgresql_is_taken_over_by_the_conductor_that_is_left() {
-    let cluster = Cluster::start();
-    let site = Site::on_postgres(Script::default(), &cluster.database()).await;
+    let cluster = Cluster::start().unwrap();
+    let site = Site::on_postgres(Script::default(), &cluster.database().unwrap()).await;
     let first = site.conductor("c1", "127.0.0.1:0");
     let address = first.address().to_owned();
     site.enrol(&first);

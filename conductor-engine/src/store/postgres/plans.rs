@@ -101,8 +101,8 @@ fn excess(plan: &[String]) -> Vec<&str> {
 
 #[tokio::test]
 async fn l03_every_statement_finds_its_rows_by_an_index() {
-    let cluster = Cluster::start();
-    let store = PostgresStore::open(&cluster.database()).await.unwrap();
+    let cluster = Cluster::start().unwrap();
+    let store = PostgresStore::open(&cluster.database().unwrap()).await.unwrap();
     let mut connection = store.pool.acquire().await.unwrap();
     connection.execute(sqlx::raw_sql(SITE)).await.unwrap();
     let mut faults = Vec::new();

@@ -20,14 +20,14 @@ fn node(name: &str) -> Node {
 
 #[tokio::test]
 async fn it_does_what_every_store_must_do() {
-    let cluster = Cluster::start();
-    let make = async || PostgresStore::open(&cluster.database()).await.unwrap();
+    let cluster = Cluster::start().unwrap();
+    let make = async || PostgresStore::open(&cluster.database().unwrap()).await.unwrap();
     conformance(make).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_database_is_shared_from_its_first_start_on() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::start().unwrap();
     conductors_that_start_at_once_make_the_tables_once(&cluster).await;
     every_unique_constraint_of_the_tables_that_clients_write_is_known(&cluster).await;
     one_of_many_takes_a_lease(&cluster).await;
@@ -36,10 +36,11 @@ async fn a_database_is_shared_from_its_first_start_on() {
     connections_that_the_server_ends_are_opened_again(&cluster).await;
     what_a_waiting_transaction_has_locked_is_told_as_such(&cluster).await;
     documents_are_written_only_as_they_were_read(&cluster).await;
+    a_certificate_is_verified_where_the_url_says_so(&cluster).await;
 }
 
 async fn connections_that_the_server_ends_are_opened_again(cluster: &Cluster) {
-    let store = PostgresStore::open(&cluster.database()).await.unwrap();
+    let store = PostgresStore::open(&cluster.database().unwrap()).await.unwrap();
     let node = node("first");
     store.create(&node).await.unwrap();
     let other = PgPool::connect_with((*store.pool.connect_options()).clone()).await.unwrap();
@@ -50,7 +51,7 @@ async fn connections_that_the_server_ends_are_opened_again(cluster: &Cluster) {
 }
 
 async fn what_a_waiting_transaction_has_locked_is_told_as_such(cluster: &Cluster) {
-    let store = PostgresStore::open(&cluster.database()).await.unwrap();
+    let store = PostgresStore::open(&cluster.database().unwrap()).await.unwrap();
     let node = node("first");
     store.create(&node).await.unwrap();
     let hasty = (*store.pool.connect_options()).clone().options([("lock_timeout", "50ms")]);
@@ -63,9 +64,29 @@ async fn what_a_waiting_transaction_has_locked_is_told_as_such(cluster: &Cluster
     assert_eq!(hasty.get(node.uuid).await.unwrap().unwrap().node, node, "a reader waited");
 }
 
+async fn a_certificate_is_verified_where_the_url_says_so(cluster: &Cluster) {
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let url = cluster.tls_database().unwrap();
+    let strange = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let strange_file = folder.path().join("ca.pem");
+    std::fs::write(&strange_file, strange.cert.pem()).unwrap();
+    for (file, is_trusted) in [(cluster.certificate(), true), (strange_file, false)] {
+        let url = format!("{url}?sslmode=verify-full&sslrootcert={}", file.display());
+        match PostgresStore::open(&url).await {
+            Ok(store) => {
+                let is_used = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+                let is_used: bool = sqlx::query_scalar(is_used).fetch_one(&store.pool).await.unwrap();
+                assert!(is_used && is_trusted);
+            }
+            Err(error) => assert!(!is_trusted && error.to_string().contains("certificate"), "{error}"),
+        }
+    }
+}
+
 /// SQLite has one writer at a time, PostgreSQL many.
 async fn documents_are_written_only_as_they_were_read(cluster: &Cluster) {
-    let url = cluster.database();
+    let url = cluster.database().unwrap();
     let stores = [PostgresStore::open(&url).await.unwrap(), PostgresStore::open(&url).await.unwrap()];
     let stores = stores.map(Arc::new);
     let before = Resource {
@@ -94,7 +115,7 @@ async fn documents_are_written_only_as_they_were_read(cluster: &Cluster) {
 
 async fn conductors_that_start_at_once_make_the_tables_once(cluster: &Cluster) {
     for _ in 0..3 {
-        let url = cluster.database();
+        let url = cluster.database().unwrap();
         let opened: Vec<_> = (0..6)
             .map(|_| {
                 let url = url.clone();
@@ -108,7 +129,7 @@ async fn conductors_that_start_at_once_make_the_tables_once(cluster: &Cluster) {
 }
 
 async fn every_unique_constraint_of_the_tables_that_clients_write_is_known(cluster: &Cluster) {
-    let store = PostgresStore::open(&cluster.database()).await.unwrap();
+    let store = PostgresStore::open(&cluster.database().unwrap()).await.unwrap();
     let names = "SELECT conname::text FROM pg_constraint WHERE contype IN ('u', 'p') \
                  AND conrelid::regclass::text IN ('nodes', 'ports', 'allocations', 'resources')";
     let rows = sqlx::query(names).fetch_all(&store.pool).await.unwrap();
@@ -117,7 +138,7 @@ async fn every_unique_constraint_of_the_tables_that_clients_write_is_known(clust
 }
 
 async fn one_of_many_takes_a_lease(cluster: &Cluster) {
-    let url = cluster.database();
+    let url = cluster.database().unwrap();
     let store = Arc::new(PostgresStore::open(&url).await.unwrap());
     let other = Arc::new(PostgresStore::open(&url).await.unwrap());
     let node = node("first");
@@ -149,7 +170,7 @@ async fn one_of_many_takes_a_lease(cluster: &Cluster) {
 }
 
 async fn a_change_is_told_to_other_conductors(cluster: &Cluster) {
-    let url = cluster.database();
+    let url = cluster.database().unwrap();
     let store = PostgresStore::open(&url).await.unwrap();
     let other = PostgresStore::open(&url).await.unwrap();
     let mut changes = other.changed();
@@ -167,7 +188,7 @@ async fn a_change_is_told_to_other_conductors(cluster: &Cluster) {
 }
 
 async fn tables_of_another_version_are_left_alone(cluster: &Cluster) {
-    let url = cluster.database();
+    let url = cluster.database().unwrap();
     let store = PostgresStore::open(&url).await.unwrap();
     let later = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
                  VALUES (9999, 'later', true, '', 0)";
