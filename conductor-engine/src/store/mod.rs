@@ -10,12 +10,11 @@
 //! from alone.
 //!
 //! A [`Store`] is four traits. Tests of a new store run [`conformance`] (feature `conformance`) against it, as those
-//! of the store in SQLite and of the one in memory do.
+//! of the stores in SQLite, in PostgreSQL and in memory do.
 //!
-//! All statements are in one folder and are SQL that SQLite and PostgreSQL read alike: `$1` for parameters, TEXT,
-//! BIGINT and BOOLEAN for types, microseconds since 1970 for times, JSON as TEXT that no statement looks into,
-//! `RETURNING`, no functions of one of the two. What a store does beside them (the pragmas of a connection, how a
-//! full disk is told) stands with the store.
+//! The stores in SQLite (feature `sqlite`) and PostgreSQL (feature `postgres`) share their statements and nearly all of their
+//! code: TEXT, BIGINT and BOOLEAN for types, microseconds since 1970 for times, JSON as TEXT. What a store does beside them
+//! (the pragmas of a file, the pool of a server, how a full disk is told) stands with the store.
 
 mod catalogue;
 mod changes;

@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The pause before a connection that listens is opened again, in milliseconds.
 const PAUSE_MS: std::ops::RangeInclusive<u64> = 5_000..=10_000;
 
-/// What tells other conductors, and hears what they tell. Both end with it.
+/// Sends hints to other conductors and receives theirs, until it is dropped.
 #[derive(Debug)]
 pub struct Hints {
     untold: Sender<Uuid>,
@@ -38,7 +38,7 @@ pub struct Hints {
 }
 
 impl Hints {
-    /// Begins to send what is told here and to publish what others tell.
+    /// Starts to send hints, and to publish those of other conductors.
     pub fn start(pool: PgPool, options: PgConnectOptions, feed: ChangeFeed) -> Self {
         let (untold, receiver) = channel(WAITING);
         let mut tasks = JoinSet::new();
@@ -47,10 +47,10 @@ impl Hints {
         Self { untold, _tasks: tasks }
     }
 
-    /// Tells other conductors that a node has something for its worker.
+    /// Sends other conductors the hint that a node has something for its worker.
     pub fn tell(&self, node: Uuid) {
         match self.untold.try_send(node) {
-            // One that is not told is found when the records are looked at.
+            // The node is found when the records are read.
             Ok(()) | Err(TrySendError::Full(_) | TrySendError::Closed(_)) => {}
         }
     }
@@ -70,7 +70,7 @@ async fn send(pool: PgPool, mut untold: Receiver<Uuid>) {
     }
 }
 
-/// Publishes what is told, on a connection of its own, which is opened again whenever it ends.
+/// Publishes received hints, on a connection of its own, which is opened again whenever it ends.
 async fn listen(options: PgConnectOptions, feed: ChangeFeed) {
     loop {
         let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(PATIENCE);

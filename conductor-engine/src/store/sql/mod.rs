@@ -114,13 +114,13 @@ pub trait Writer: Send {
     fn roll_back(self) -> impl Future<Output = Outcome<()>> + Send;
 }
 
-/// What happened to a statement, before it is told to which store.
+/// The result of a statement.
 pub type Outcome<T> = Result<T, Failure>;
 
-/// Why a statement came to nothing.
+/// A failed statement, before the store adds its name.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// It is told as it is.
+    /// An error of the store.
     #[error(transparent)]
     Told(#[from] StoreError),
     /// The database or its driver failed.

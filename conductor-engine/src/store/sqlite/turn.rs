@@ -35,7 +35,7 @@ pub(super) struct Writers {
 
 /// A turn to write several statements. What is not committed when it ends was never written.
 ///
-/// When SQLite itself rolls one back, because the disk is full, sqlx goes on to believe that it is open, and would
+/// When SQLite itself rolls one back, because the disk is full, sqlx continues to believe that it is open, and would
 /// refuse every later one. So the transaction is led by plain statements, and a connection on which anything went
 /// wrong is not used again: closing it undoes what was not committed in any case.
 pub struct Turn {

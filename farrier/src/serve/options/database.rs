@@ -14,12 +14,12 @@ const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 /// The file of a conductor that is told no database, in the state directory.
 const FILE: &str = "nodes.sqlite";
 
-/// Which database a conductor has.
+/// The database of a conductor.
 #[derive(Debug, Args)]
 pub(crate) struct Database {
     /// SQLite database file, or the URL of a PostgreSQL database: postgres://USER@HOST/NAME?sslmode=verify-full
-    /// [default: STATE_DIR/nodes.sqlite]. The password of the user belongs into the environment variable PGPASSWORD or a
-    /// password file (PGPASSFILE).
+    /// [default: STATE_DIR/nodes.sqlite]. Set the password in the environment variable PGPASSWORD or in a password
+    /// file (PGPASSFILE).
     #[arg(
         long,
         value_name = "FILE|URL",

@@ -27,7 +27,7 @@ pub async fn insert(connection: &mut impl Connection, allocation: &Allocation) -
     Ok(())
 }
 
-/// Writes an allocation that was in a state, and tells whether it was.
+/// Writes an allocation that was in a state, and returns whether it was.
 pub async fn update(
     connection: &mut impl Connection,
     allocation: &Allocation,

@@ -46,7 +46,7 @@ pub async fn renew(
     guarded(connection, lease, renewed).await
 }
 
-/// Makes leases last longer, and tells the nodes of those that there still are.
+/// Makes leases last longer, and returns the nodes of those that there still are.
 pub async fn renew_all(
     connection: &mut impl Connection,
     leases: &[Lease],
@@ -94,7 +94,7 @@ fn held_of(row: &impl Row) -> Outcome<Held> {
     })
 }
 
-/// The nodes that nobody attends to.
+/// The nodes that no conductor attends to.
 pub async fn unattended(readers: &mut impl Reader, now: OffsetDateTime) -> Outcome<Vec<Uuid>> {
     readers.uuids(Statement::new(sql::UNATTENDED).bind(now)).await
 }

@@ -102,7 +102,7 @@ pub async fn identities(
     readers.uuids(Statement::composed(sql::identities(dialect, selection))).await
 }
 
-/// What tells whether a record is as it was.
+/// The revision of a record.
 pub async fn revision(readers: &mut impl Reader, uuid: Uuid) -> Outcome<Option<Revision>> {
     let row = readers.fetch_one(Statement::new(sql::REVISION).bind(uuid)).await?;
     let Some(row) = row else { return Ok(None) };

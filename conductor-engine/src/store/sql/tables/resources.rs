@@ -25,7 +25,7 @@ pub async fn insert(connection: &mut impl Connection, resource: &Resource) -> Ou
     Ok(())
 }
 
-/// Writes one, and tells whether it was as before, until it was written.
+/// Writes one that is as before, and returns whether it was.
 pub async fn update(connection: &mut impl Connection, before: &Resource, after: &Resource) -> Outcome<bool> {
     let known = Statement::new(sql::RESOURCE).bind(before.kind.as_str()).bind(before.uuid);
     let Some(known) = connection.fetch_one(known).await? else { return Ok(false) };

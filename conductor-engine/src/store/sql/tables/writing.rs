@@ -51,7 +51,7 @@ fn keys_of(node: &Node) -> impl Iterator<Item = (String, String)> {
 }
 
 /// Writes what changed of a node. The row that is guarded by the epoch comes first: when it is refused, nothing else
-/// is tried, and nobody else writes what belongs to the node until the transaction ends.
+/// is tried, and no one else writes what belongs to the node until the transaction ends.
 pub async fn write(connection: &mut impl Connection, lease: &Lease, change: &Change<'_>) -> Outcome<()> {
     let (columns, document) = split(change.node, NODE);
     let updated = Statement::new(sql::UPDATE_NODE).bind(lease.node).bind_all(columns).bind(lease.epoch);
