@@ -8,6 +8,9 @@ use crate::store::{Documents, Outline};
 use farrier_conductor::model::Node;
 
 impl Conductor {
+    /// The columns of a node that tell its leader where [`Self::leaders_are_alike`].
+    pub const COLUMNS_OF_LEADER: [&str; 2] = ["driver", "conductor_group"];
+
     /// The conductors over the store of this one, by name, and whether each lives.
     ///
     /// # Errors
@@ -34,7 +37,8 @@ impl Conductor {
     /// the same interfaces: see [`Self::leaders_are_alike`].
     pub(crate) fn leader_of(&self, outline: &Outline, documents: Option<&Documents>) -> Option<String> {
         let placement = &self.services().placement;
-        let columns = (outline.uuid, outline.text("driver"), outline.text("conductor_group"));
+        let [driver, conductor_group] = Self::COLUMNS_OF_LEADER.map(|column| outline.text(column));
+        let columns = (outline.uuid, driver, conductor_group);
         let by_columns = placement.by_columns(columns.0, columns.1, columns.2);
         let fields = || documents.and_then(|documents| serde_json::from_str(&documents.node).ok());
         let place = by_columns.or_else(|| Some(placement.by_fields(columns, &fields()?)))?;

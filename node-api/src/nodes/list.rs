@@ -118,8 +118,13 @@ async fn list(
             field => NodeColumn::named(field).is_some(),
         });
     if is_brief {
-        let sort = selection.sort;
-        selection.columns.retain(|column| *column == sort || view.shows(column.name()));
+        let (sort, tells_leader) = (selection.sort, led_by.is_some() || view.shows("conductor"));
+        selection.columns.retain(|column| {
+            let name = column.name();
+            *column == sort
+                || view.shows(name)
+                || (tells_leader && Conductor::COLUMNS_OF_LEADER.contains(&name))
+        });
     }
     let source = Nodes { conductor, view, selection, is_brief, led_by, ahead: None };
     answer("nodes", source, if is_brief { OUTLINES } else { RECORDS }, &paging, url).await

@@ -184,13 +184,17 @@ fn run_tier(
     is_part: bool,
 ) -> Result<Outcome> {
     let mut outcome = Outcome::default();
-    for environment in environments {
-        outcome.extend(programs::run(programs, tier, environment)?);
-    }
-    if tier == Tier::Unit && !is_part {
-        outcome.extend(programs::run_documentation(workspace)?);
-    }
-    Ok(outcome)
+    let has_documentation = tier == Tier::Unit && !is_part;
+    thread::scope(|scope| {
+        let documentation = has_documentation.then(|| scope.spawn(|| programs::run_documentation(workspace)));
+        for environment in environments {
+            outcome.extend(programs::run(programs, tier, environment)?);
+        }
+        if let Some(documentation) = documentation {
+            outcome.extend(joined(documentation)?);
+        }
+        Ok(outcome)
+    })
 }
 
 fn name(tier: Tier) -> &'static str {

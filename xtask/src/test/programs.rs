@@ -146,13 +146,13 @@ impl Tier {
     }
 
     /// How its tests share the processors: each machine gets one, and one that Ironic leads another for Ironic;
-    /// disks get all of them. Unit tests wait for more than half of their time, so each processor gets a program with
+    /// disks get all of them. Unit tests wait for more than half of their time, so each processor gets two programs with
     /// twice as many tests at a time as there are processors.
     fn crew(self) -> Crew {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         match self {
             Self::Unit | Self::Fault => {
-                Crew { processes: processors, threads: 2 * processors, is_alone: false }
+                Crew { processes: 2 * processors, threads: 2 * processors, is_alone: false }
             }
             Self::Openstack => Crew { processes: 1, threads: processors, is_alone: false },
             Self::Disk | Self::Client | Self::IronicIscsi | Self::Docs => {
@@ -328,7 +328,7 @@ impl Batch<'_> {
 pub fn run_documentation(workspace: &Workspace) -> Result<Outcome> {
     let mut tests = cargo();
     tests.args(["test", "--quiet", "--workspace", "--doc"]);
-    run_and_count(tests.current_dir(&workspace.root), "examples in the documentation", true)
+    run_and_count(tests.current_dir(&workspace.root), "examples in the documentation", false)
 }
 
 /// What came of a process, and for how long it and its own kept a processor busy. What it prints is shown at once when

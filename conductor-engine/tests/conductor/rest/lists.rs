@@ -202,6 +202,35 @@ async fn lists_are_filtered_sorted_and_gone_through() {
     assert_eq!(ask(&stage, Method::GET, next, &Value::Null).await.status(), 404);
 }
 
+/// A list reads only the columns that it shows; a field may hang on others.
+#[tokio::test]
+async fn e08_a_field_alone_is_as_in_detail() {
+    let stage = Stage::new(Script::default()).await;
+    let patch = json!([
+        {"op": "add", "path": "/name", "value": "n1"},
+        {"op": "add", "path": "/owner", "value": "them"},
+        {"op": "add", "path": "/resource_class", "value": "large"},
+    ]);
+    assert_eq!(ask(&stage, Method::PATCH, "/v1/nodes/n1", &patch).await.status(), 200);
+    let detail = get(&stage, "/v1/nodes/detail").await["nodes"][0].clone();
+    assert!(detail["conductor"].is_string(), "{detail}");
+    for (field, _) in FIELDS {
+        for path in [format!("?fields={field}"), format!("?fields=uuid,{field}&sort_key=uuid")] {
+            let shown = get(&stage, &format!("/v1/nodes{path}")).await["nodes"][0][field].clone();
+            assert_eq!(shown, detail[field], "{path}");
+        }
+    }
+    for field in ["conductor", "driver", "owner", "resource_class", "provision_state", "maintenance"] {
+        let value = detail[field].to_string();
+        let filter = format!("{field}={}", value.trim_matches('"'));
+        for path in ["?", "/detail?", "?fields=uuid&", "?fields=conductor&", "?sort_key=name&"] {
+            let found = get(&stage, &format!("/v1/nodes{path}{filter}")).await;
+            assert_eq!(found["nodes"].as_array().map(Vec::len), Some(1), "{path}{filter}");
+        }
+    }
+    assert_eq!(get(&stage, "/v1/nodes?conductor=nobody").await["nodes"], json!([]));
+}
+
 /// Clients that know no links see all nodes, though the conductor reads them in parts.
 #[tokio::test]
 async fn a_list_without_a_limit_is_answered_in_full() {

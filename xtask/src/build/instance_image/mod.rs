@@ -2,6 +2,7 @@
 
 mod bios;
 mod disk;
+mod grub_modules;
 mod parts;
 mod tree;
 

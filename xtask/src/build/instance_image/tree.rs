@@ -5,6 +5,7 @@ use std::hash::Hash;
 use anyhow::Result;
 use clap::ValueEnum;
 
+use super::grub_modules;
 use crate::build::debian_tree::{self, DebianTree};
 
 /// A Debian system in an image.
@@ -170,7 +171,8 @@ impl System {
 pub fn recipe(system: System) -> impl Hash {
     let (emulated, server) = match system {
         System::Cloud | System::Common => {
-            (Some((BEFORE_PACKAGES, INITRD_SCRIPTS, AFTER_PACKAGES, MASKED)), None)
+            let boot_loader = grub_modules::dpkg_configuration();
+            (Some((BEFORE_PACKAGES, boot_loader, INITRD_SCRIPTS, AFTER_PACKAGES, MASKED)), None)
         }
         System::Server => (None, Some((SERVER_PACKAGES, BEFORE_SERVER_PACKAGES, AFTER_SERVER_PACKAGES))),
     };
@@ -196,6 +198,7 @@ fn build_emulated(tree: &DebianTree<'_>, system: System) -> Result<()> {
     for (path, content) in BEFORE_PACKAGES {
         tree.write(path, content)?;
     }
+    tree.write("etc/dpkg/dpkg.cfg.d/92-grub", &grub_modules::dpkg_configuration())?;
     for (path, script) in INITRD_SCRIPTS {
         tree.write_program(path, script)?;
     }
