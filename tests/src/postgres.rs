@@ -2,6 +2,8 @@
 
 use crate::machine::free_port;
 use anyhow::{Context, Result, bail, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -86,8 +88,9 @@ impl Drop for Cluster {
     }
 }
 
+/// Ends a server at once. One that is killed would leave its shared memory behind, for as long as the machine runs.
 fn end(server: &mut Child) {
-    drop(server.kill());
+    kill(Pid::from_raw(server.id().cast_signed()), Signal::SIGQUIT).ok();
     drop(server.wait());
 }
 
@@ -191,4 +194,27 @@ fn account() -> Result<Option<(u32, u32)>> {
     }
     let account = nix::unistd::User::from_name("postgres")?.context("there is no account postgres")?;
     Ok(Some((account.uid.as_raw(), account.gid.as_raw())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_ends_leaves_no_shared_memory() {
+        let cluster = Cluster::start().unwrap();
+        let id = cluster.server.id().to_string();
+        let maps = fs::read_to_string(format!("/proc/{id}/maps")).unwrap();
+        let mapped = maps.split_whitespace().filter(|word| word.starts_with("/dev/shm/"));
+        let mapped: Vec<_> = mapped.map(PathBuf::from).collect();
+        // The fifth column is the process that made a segment.
+        let segments = || {
+            let table = fs::read_to_string("/proc/sysvipc/shm").unwrap();
+            table.lines().filter(|line| line.split_whitespace().nth(4) == Some(&id)).count()
+        };
+        assert!(segments() > 0 || !mapped.is_empty());
+        drop(cluster);
+        assert_eq!(segments(), 0);
+        assert!(mapped.iter().all(|file| !file.exists()), "{mapped:?}");
+    }
 }

@@ -1,8 +1,9 @@
 //! Hints to the other conductors that a node has something for its worker.
 //!
 //! They are sent by NOTIFY, in statements of their own: a NOTIFY within the transaction of a write would have all writers of
-//! the server commit one after the other. What is told while a NOTIFY is under way goes with the next one. Any hint may be
-//! missing: the records are the truth, and every conductor looks at them now and then.
+//! the server commit one after the other. A conductor sends ten in a second at most; what is told meanwhile goes with the
+//! next one. Its own come back to it, and it leaves them out. Any hint may be missing: the records are the truth, and every
+//! conductor looks at them now and then.
 
 use crate::store::ChangeFeed;
 use rand::Rng;
@@ -24,6 +25,9 @@ const WAITING: usize = 1024;
 /// Most nodes in one NOTIFY, whose text has 8,000 bytes at most.
 const TOGETHER: usize = 200;
 
+/// The time between two of them.
+const INTERVAL: Duration = Duration::from_millis(100);
+
 /// How long a NOTIFY may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -41,9 +45,10 @@ impl Hints {
     /// Starts to send hints, and to publish those of other conductors.
     pub fn start(pool: PgPool, options: PgConnectOptions, feed: ChangeFeed) -> Self {
         let (untold, receiver) = channel(WAITING);
+        let own = Uuid::new_v4();
         let mut tasks = JoinSet::new();
-        tasks.spawn(send(pool, receiver));
-        tasks.spawn(listen(options, feed));
+        tasks.spawn(send(pool, own, receiver));
+        tasks.spawn(listen(options, own, feed));
         Self { untold, _tasks: tasks }
     }
 
@@ -56,26 +61,28 @@ impl Hints {
     }
 }
 
-async fn send(pool: PgPool, mut untold: Receiver<Uuid>) {
+async fn send(pool: PgPool, own: Uuid, mut untold: Receiver<Uuid>) {
     let mut nodes = Vec::new();
     while untold.recv_many(&mut nodes, TOGETHER).await > 0 {
         let told: BTreeSet<_> = nodes.drain(..).map(|node| node.simple().to_string()).collect();
         let told = told.into_iter().collect::<Vec<_>>().join(" ");
+        let told = format!("{} {told}", own.simple());
         let notify = sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(told);
         match timeout(PATIENCE, notify.execute(&pool)).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => tracing::debug!("other conductors were not told of a change: {error}"),
             Err(_) => tracing::debug!("other conductors were not told of a change in time"),
         }
+        sleep(INTERVAL).await;
     }
 }
 
 /// Publishes received hints, on a connection of its own, which is opened again whenever it ends.
-async fn listen(options: PgConnectOptions, feed: ChangeFeed) {
+async fn listen(options: PgConnectOptions, own: Uuid, feed: ChangeFeed) {
     loop {
         let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(PATIENCE);
         let pool = pool.connect_lazy_with(options.clone());
-        if let Err(error) = publish(&pool, &feed).await {
+        if let Err(error) = publish(&pool, own, &feed).await {
             tracing::debug!("changes by other conductors are found by looking alone: {error}");
         }
         pool.close().await;
@@ -84,11 +91,15 @@ async fn listen(options: PgConnectOptions, feed: ChangeFeed) {
     }
 }
 
-async fn publish(pool: &PgPool, feed: &ChangeFeed) -> Result<(), sqlx::Error> {
+/// Publishes what others tell. The first identity of a hint is that of its sender, the others are nodes.
+async fn publish(pool: &PgPool, own: Uuid, feed: &ChangeFeed) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(pool).await?;
     listener.listen(CHANNEL).await?;
     while let Some(told) = listener.try_recv().await? {
-        told.payload().split(' ').filter_map(|node| node.parse().ok()).for_each(|node| feed.publish(node));
+        let mut told = told.payload().split(' ').filter_map(|uuid| uuid.parse().ok());
+        if told.next() != Some(own) {
+            told.for_each(|node| feed.publish(node));
+        }
     }
     Ok(())
 }

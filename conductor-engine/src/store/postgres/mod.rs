@@ -1,7 +1,8 @@
 //! The store for several conductors: a PostgreSQL database, 13 or later.
 //!
-//! Every conductor has a pool of connections. A read is one statement, a write one transaction, so a pooler may stand between
-//! that gives each transaction another connection: no session keeps a lock or a setting. Everything that is written is
+//! Every conductor has a pool of connections. A read is one statement, a write one transaction, and no session keeps a lock.
+//! But a session keeps the statements that it prepares and the timeouts below, so no pooler may stand between that gives each
+//! transaction another connection (PgBouncer with `pool_mode = transaction`). Everything that is written is
 //! written through a power cut of the server (`synchronous_commit` as the server has it), leases too: others of the same
 //! database go on, and must not find an older one.
 //!
@@ -36,6 +37,9 @@ const SILENCE: Duration = Duration::from_secs(40);
 
 /// Classes and codes of errors for want of room: the disk of the server is full.
 const NO_ROOM: &[&str] = &["53100"];
+
+/// The code of the error that a table exists. The words are in the language of the server.
+const EXISTS: &str = "42P07";
 
 /// Codes of errors after which the same may succeed: a lock was not to be had, two transactions waited for each other or
 /// wrote the same, a statement took too long, there are too many connections, or the server starts or stops.
@@ -93,6 +97,7 @@ fn location(options: &PgConnectOptions) -> String {
 /// What the server answers in time.
 async fn in_time<T>(answer: impl Future<Output = Result<T, sqlx::Error>> + Send) -> Outcome<T> {
     match timeout(SILENCE, answer).await {
+        Ok(Err(sqlx::Error::PoolTimedOut)) => Err(Failure::NoConnection(CONNECT_PATIENCE.as_secs())),
         Ok(answer) => Ok(answer?),
         Err(_) => Err(Failure::Silent(SILENCE.as_secs())),
     }
@@ -143,9 +148,9 @@ impl Database for PostgresStore {
 
     /// All of it is one transaction: two processes that begin at once do not see half of each other's.
     async fn make_tables(&self) -> Outcome<()> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = in_time(self.pool.begin()).await?;
         migration::run(Self::DIALECT, &mut *transaction).await?;
-        Ok(transaction.commit().await?)
+        in_time(transaction.commit()).await
     }
 
     fn readers(&self) -> PgPool {
@@ -185,6 +190,7 @@ impl Database for PostgresStore {
         match code.as_deref() {
             Some(code) if NO_ROOM.contains(&code) => Trouble::NoRoom,
             Some(code) if TRY_AGAIN.contains(&code) => Trouble::Locked,
+            Some(EXISTS) => Trouble::Exists,
             _ => Trouble::Other,
         }
     }

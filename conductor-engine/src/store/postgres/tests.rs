@@ -1,8 +1,9 @@
 use crate::records::{Resource, ResourceKind};
 use crate::store::conformance::conformance;
 use crate::store::postgres::*;
+use crate::store::sql::Database;
 use crate::store::sql::constraints::postgres_names;
-use crate::store::{CatalogueStore, Changed, NodeStore, StoreError, Terms};
+use crate::store::{CatalogueStore, Changed, Changes, NodeStore, StoreError, Terms};
 use farrier_conductor::model::{NewNode, Node};
 use farrier_tests::postgres::Cluster;
 use sqlx::Row;
@@ -31,7 +32,8 @@ async fn a_database_is_shared_from_its_first_start_on() {
     conductors_that_start_at_once_make_the_tables_once(&cluster).await;
     every_unique_constraint_of_the_tables_that_clients_write_is_known(&cluster).await;
     one_of_many_takes_a_lease(&cluster).await;
-    a_change_is_told_to_other_conductors(&cluster).await;
+    a_change_is_told_to_other_conductors_and_once_to_its_own(&cluster).await;
+    a_table_of_another_conductor_is_known_in_any_language(&cluster).await;
     tables_of_another_version_are_left_alone(&cluster).await;
     connections_that_the_server_ends_are_opened_again(&cluster).await;
     what_a_waiting_transaction_has_locked_is_told_as_such(&cluster).await;
@@ -169,22 +171,48 @@ async fn one_of_many_takes_a_lease(cluster: &Cluster) {
     }
 }
 
-async fn a_change_is_told_to_other_conductors(cluster: &Cluster) {
+async fn a_change_is_told_to_other_conductors_and_once_to_its_own(cluster: &Cluster) {
     let url = cluster.database().unwrap();
     let store = PostgresStore::open(&url).await.unwrap();
     let other = PostgresStore::open(&url).await.unwrap();
-    let mut changes = other.changed();
-    let node = node("first");
+    let (mut own, mut others) = (store.changed(), other.changed());
+    let [first, second, third, fourth] = [(); 4].map(|()| Uuid::new_v4());
     // A hint may be missing, as long as the other one does not listen yet.
-    let told = async {
-        loop {
-            store.publish(node.uuid);
-            if let Ok(change) = timeout(Duration::from_millis(100), changes.next()).await {
-                return change;
+    for (from, to, node) in [(&store, &mut others, first), (&other, &mut own, second)] {
+        let told = async {
+            from.publish(node);
+            while timeout(Duration::from_millis(100), heard(to, node)).await.is_err() {
+                from.publish(node);
             }
+        };
+        timeout(PATIENCE, told).await.unwrap();
+    }
+    store.publish(third);
+    timeout(PATIENCE, heard(&mut others, third)).await.unwrap();
+    // The server tells the changes in their order, so the third one has come back, if it does, before the fourth.
+    other.publish(fourth);
+    let before = timeout(PATIENCE, heard(&mut own, fourth)).await.unwrap();
+    assert_eq!(before.iter().filter(|node| **node == third).count(), 1, "{before:?}");
+}
+
+/// The nodes of which changes are told until one of a node is.
+async fn heard(changes: &mut Changes, awaited: Uuid) -> Vec<Uuid> {
+    let mut before = Vec::new();
+    loop {
+        match changes.next().await {
+            Some(Changed::Node(node)) if node == awaited => return before,
+            Some(Changed::Node(node)) => before.push(node),
+            change => panic!("{change:?}"),
         }
-    };
-    assert_eq!(timeout(PATIENCE, told).await.unwrap(), Some(Changed::Node(node.uuid)));
+    }
+}
+
+async fn a_table_of_another_conductor_is_known_in_any_language(cluster: &Cluster) {
+    let store = PostgresStore::open(&cluster.database().unwrap()).await.unwrap();
+    let refused =
+        "DO $$ BEGIN RAISE duplicate_table USING MESSAGE = 'Relation »nodes« existiert bereits'; END $$";
+    let error = sqlx::query(refused).execute(&store.pool).await.unwrap_err();
+    assert_eq!(PostgresStore::trouble(&error), Trouble::Exists);
 }
 
 async fn tables_of_another_version_are_left_alone(cluster: &Cluster) {
@@ -205,4 +233,13 @@ async fn a_server_that_cannot_be_reached_is_named_without_its_password() {
         let error = PostgresStore::open(url).await.unwrap_err().to_string();
         assert!(error.contains(part) && !error.contains("secret"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_server_without_a_free_connection_is_told_as_such() {
+    let cluster = Cluster::start().unwrap();
+    let store = PostgresStore::open(&cluster.database().unwrap()).await.unwrap();
+    let failure = in_time::<()>(async { Err(sqlx::Error::PoolTimedOut) }).await.unwrap_err();
+    let error = store.told(failure).to_string();
+    assert!(error.contains("no connection within 10 seconds"), "{error}");
 }

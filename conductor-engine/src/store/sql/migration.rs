@@ -67,8 +67,7 @@ fn is_of_another<D: Database>(failure: &Failure) -> bool {
         },
         error => error,
     };
-    let is_made = |error: &dyn sqlx::error::DatabaseError| {
-        error.is_unique_violation() || error.message().contains("already exists")
-    };
-    D::trouble(error) == Trouble::Locked || error.as_database_error().is_some_and(is_made)
+    // PostgreSQL refuses a table that is being made as a second entry of its list of tables.
+    let is_listed = error.as_database_error().is_some_and(|error| error.is_unique_violation());
+    is_listed || matches!(D::trouble(error), Trouble::Locked | Trouble::Exists)
 }

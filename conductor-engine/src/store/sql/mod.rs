@@ -95,6 +95,8 @@ pub enum Trouble {
     NoRoom,
     /// Another process has the rows, or the file, for too long. The same may succeed later.
     Locked,
+    /// A table that is to be made is there already.
+    Exists,
     /// Any other.
     Other,
 }
@@ -140,4 +142,10 @@ pub enum Failure {
     /// The database did not answer in time.
     #[error("no answer within {0} seconds")]
     Silent(u64),
+    /// Another task had each connection, or the server took none.
+    #[error(
+        "no connection within {0} seconds; see whether the server runs, and whether it takes as many connections as \
+         its conductors have"
+    )]
+    NoConnection(u64),
 }

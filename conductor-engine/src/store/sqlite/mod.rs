@@ -145,10 +145,12 @@ impl Database for SqliteStore {
     }
 
     fn trouble(error: &sqlx::Error) -> Trouble {
-        let code = error.as_database_error().and_then(|error| error.code());
-        match code {
+        let Some(told) = error.as_database_error() else { return Trouble::Other };
+        match told.code() {
             Some(code) if NO_ROOM.contains(&&*code) => Trouble::NoRoom,
             Some(_) if is_locked(error) => Trouble::Locked,
+            // SQLite has no code for it, and English words alone.
+            _ if told.message().contains("already exists") => Trouble::Exists,
             _ => Trouble::Other,
         }
     }
