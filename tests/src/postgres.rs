@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_ends_leaves_no_shared_memory() {
+    fn process_a_server_that_ends_leaves_no_shared_memory() {
         let cluster = Cluster::start().unwrap();
         let id = cluster.server.id().to_string();
         let maps = fs::read_to_string(format!("/proc/{id}/maps")).unwrap();

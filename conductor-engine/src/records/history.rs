@@ -74,12 +74,17 @@ pub(crate) struct Happening {
 
 impl Happening {
     /// Something that is as it should be.
-    pub(crate) fn info(kind: HistoryKind, event: impl Into<String>) -> Self {
-        Self { severity: Severity::Info, kind, event: event.into() }
+    pub(crate) fn info(kind: HistoryKind, event: impl AsRef<str>) -> Self {
+        Self::new(Severity::Info, kind, event.as_ref())
     }
 
-    fn error(kind: HistoryKind, event: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, kind, event: event.into() }
+    fn error(kind: HistoryKind, event: impl AsRef<str>) -> Self {
+        Self::new(Severity::Error, kind, event.as_ref())
+    }
+
+    /// What a machine or its agent said may have a NUL, which no store keeps.
+    fn new(severity: Severity, kind: HistoryKind, event: &str) -> Self {
+        Self { severity, kind, event: event.replace('\0', "\u{fffd}") }
     }
 }
 
@@ -249,6 +254,12 @@ mod tests {
             changed(|node| node.driver_internal_info.others.insert("a".into(), 1.into()).map_or((), drop)),
             []
         );
+    }
+
+    #[test]
+    fn a_nul_in_what_a_machine_says_is_replaced() {
+        let failed = changed(|node| node.set_last_error("no\0disk"));
+        assert_eq!(failed, [(Severity::Error, "no\u{fffd}disk".to_owned())]);
     }
 
     #[test]

@@ -58,11 +58,16 @@ pub fn accept(
     }
     if let Some(status) = heartbeat.agent_status {
         session.agent_status = Some(status);
-        session.agent_status_message.clone_from(&heartbeat.agent_status_message);
+        session.agent_status_message = kept(heartbeat.agent_status_message.as_deref());
     }
-    session.agent_version.clone_from(&heartbeat.agent_version);
+    session.agent_version = kept(heartbeat.agent_version.as_deref());
     session.agent_last_heartbeat = Some(now);
     Ok(session)
+}
+
+/// A text as stores keep it, that is without NUL: an agent that is refused for it would say the same again.
+fn kept(text: Option<&str>) -> Option<String> {
+    text.map(|text| text.replace('\0', "\u{fffd}"))
 }
 
 fn refused<T>(field: &'static str, reason: &str) -> Result<T, Refusal> {
@@ -223,17 +228,17 @@ mod tests {
             callback_url: String::new(),
             agent_token: Some(TOKEN.into()),
             agent_status: Some(AgentStatus::Error),
-            agent_status_message: Some("no disk".into()),
+            agent_status_message: Some("no disk\0".into()),
             ..Heartbeat::default()
         };
         let known = accept(&session(), &told, true, NOW).unwrap();
         assert_eq!(known.agent_url, None);
         assert_eq!(known.agent_status, Some(AgentStatus::Error));
-        assert_eq!(known.agent_status_message.as_deref(), Some("no disk"));
+        assert_eq!(known.agent_status_message.as_deref(), Some("no disk\u{fffd}"));
         // It stays until something else is told.
         assert_eq!(
             accept(&known, &heartbeat(), true, NOW).unwrap().agent_status_message.as_deref(),
-            Some("no disk")
+            Some("no disk\u{fffd}")
         );
     }
 }

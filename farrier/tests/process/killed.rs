@@ -76,7 +76,7 @@ fn may_have_lost_its_token(then: &Record) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deployment_goes_on_whenever_its_conductor_is_killed() {
+async fn process_a_deployment_goes_on_whenever_its_conductor_is_killed() {
     for (moment, wanted) in MOMENTS {
         let (site, then) = killed(Script::default(), *wanted, |_| {}).await;
         let node = site.record().await.node;
@@ -93,7 +93,7 @@ async fn a_deployment_goes_on_whenever_its_conductor_is_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deployment_that_fails_leaves_no_machine_on_whenever_its_conductor_is_killed() {
+async fn process_a_deployment_that_fails_leaves_no_machine_on_whenever_its_conductor_is_killed() {
     let script = Script { write_fails: Some("disk full".into()), ..Script::default() };
     for (moment, wanted) in &MOMENTS[2..6] {
         let (site, then) = killed(script.clone(), *wanted, |_| {}).await;
@@ -109,7 +109,7 @@ async fn a_deployment_that_fails_leaves_no_machine_on_whenever_its_conductor_is_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_machine_that_went_off_while_there_was_no_conductor_fails_its_deployment() {
+async fn process_a_machine_that_went_off_while_there_was_no_conductor_fails_its_deployment() {
     let called: fn(&Record) -> bool = |record| is_at(record, "write_image");
     let (site, _) = killed(Script::default(), called, |site| site.machine.go_off()).await;
     let node = site.ends(ProvisionState::DeployFailed).await.node;
@@ -119,7 +119,7 @@ async fn a_machine_that_went_off_while_there_was_no_conductor_fails_its_deployme
 
 /// The other conductor has another name, and nothing of the first one but the database.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deployment_over_postgresql_is_taken_over_by_the_conductor_that_is_left() {
+async fn process_a_deployment_over_postgresql_is_taken_over_by_the_conductor_that_is_left() {
     let cluster = Cluster::start().unwrap();
     let site = Site::on_postgres(Script::default(), &cluster.database().unwrap()).await;
     let first = site.conductor("c1", "127.0.0.1:0");
@@ -135,7 +135,7 @@ async fn a_deployment_over_postgresql_is_taken_over_by_the_conductor_that_is_lef
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deployment_does_without_the_client_that_ordered_it() {
+async fn process_a_deployment_does_without_the_client_that_ordered_it() {
     let site = Site::new(Script::default()).await;
     let conductor = site.conductor("c1", "127.0.0.1:0");
     site.enrol(&conductor);

@@ -100,7 +100,7 @@ fn excess(plan: &[String]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn l03_every_statement_finds_its_rows_by_an_index() {
+async fn process_l03_every_statement_finds_its_rows_by_an_index() {
     let cluster = Cluster::start().unwrap();
     let store = PostgresStore::open(&cluster.database().unwrap()).await.unwrap();
     let mut connection = store.pool.acquire().await.unwrap();

@@ -20,14 +20,14 @@ fn node(name: &str) -> Node {
 }
 
 #[tokio::test]
-async fn it_does_what_every_store_must_do() {
+async fn process_it_does_what_every_store_must_do() {
     let cluster = Cluster::start().unwrap();
     let make = async || PostgresStore::open(&cluster.database().unwrap()).await.unwrap();
     conformance(make).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_database_is_shared_from_its_first_start_on() {
+async fn process_a_database_is_shared_from_its_first_start_on() {
     let cluster = Cluster::start().unwrap();
     conductors_that_start_at_once_make_the_tables_once(&cluster).await;
     every_unique_constraint_of_the_tables_that_clients_write_is_known(&cluster).await;
