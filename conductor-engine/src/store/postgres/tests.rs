@@ -236,7 +236,7 @@ async fn a_server_that_cannot_be_reached_is_named_without_its_password() {
 }
 
 #[tokio::test]
-async fn a_server_without_a_free_connection_is_told_as_such() {
+async fn process_a_server_without_a_free_connection_is_told_as_such() {
     let cluster = Cluster::start().unwrap();
     let store = PostgresStore::open(&cluster.database().unwrap()).await.unwrap();
     let failure = in_time::<()>(async { Err(sqlx::Error::PoolTimedOut) }).await.unwrap_err();
