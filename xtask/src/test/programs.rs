@@ -150,13 +150,13 @@ impl Tier {
     }
 
     /// How its tests share the processors: each machine gets one, and one that Ironic leads another for Ironic;
-    /// disks get all of them. Unit tests wait for more than half of their time, so each processor gets two programs with
+    /// disks get all of them. Unit tests wait for more than half of their time, so each processor gets a program with
     /// twice as many tests at a time as there are processors.
     fn crew(self) -> Crew {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         match self {
             Self::Unit | Self::Process | Self::Fault => {
-                Crew { processes: 2 * processors, threads: 2 * processors, is_alone: false }
+                Crew { processes: processors, threads: 2 * processors, is_alone: false }
             }
             Self::Openstack => Crew { processes: 1, threads: processors, is_alone: false },
             Self::Disk | Self::Client | Self::IronicIscsi | Self::Docs => {

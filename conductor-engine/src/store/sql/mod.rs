@@ -95,7 +95,7 @@ pub enum Trouble {
     NoRoom,
     /// Another process has the rows, or the file, for too long. The same may succeed later.
     Locked,
-    /// A table that is to be made is there already.
+    /// The table exists already.
     Exists,
     /// Any other.
     Other,
