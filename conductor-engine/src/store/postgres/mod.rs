@@ -107,7 +107,7 @@ impl Reader for PgPool {
     type Row = PgRow;
 
     async fn fetch(&mut self, statement: Statement) -> Outcome<Vec<PgRow>> {
-        in_time((&*self).fetch_all(statement.query()?)).await
+        in_time((&*self).fetch_all(statement.search().query()?)).await
     }
 }
 

@@ -47,6 +47,18 @@ impl Statement {
         self
     }
 
+    /// The same for one that searches: no kept text has a NUL, so one that is looked for with it must match none.
+    pub fn search(mut self) -> Self {
+        for value in &mut self.values {
+            if let Column::Text(Some(text)) = value
+                && text.contains('\0')
+            {
+                *text = text.replace('\0', "\u{fffd}");
+            }
+        }
+        self
+    }
+
     /// The statement as sqlx runs it.
     ///
     /// # Errors

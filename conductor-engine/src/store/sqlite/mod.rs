@@ -90,7 +90,7 @@ impl Reader for SqlitePool {
     type Row = SqliteRow;
 
     async fn fetch(&mut self, statement: Statement) -> Outcome<Vec<SqliteRow>> {
-        Ok((&*self).fetch_all(statement.query()?).await?)
+        Ok((&*self).fetch_all(statement.search().query()?).await?)
     }
 }
 
