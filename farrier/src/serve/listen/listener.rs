@@ -11,8 +11,8 @@ use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
-use axum::response::IntoResponse;
-use farrier_node_api::authorization::Denial;
+use farrier_access::Denial;
+use farrier_node_api::authorization::denied;
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
@@ -311,7 +311,7 @@ impl Host {
 
 /// The response to a client that should come again.
 fn unavailable(reason: &str) -> Response<Body> {
-    Denial::Unavailable { reason: reason.to_owned() }.into_response()
+    denied(Denial::Unavailable { reason: reason.to_owned() })
 }
 
 /// Shakes hands; gives nothing when the client speaks no TLS.

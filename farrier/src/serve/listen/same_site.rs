@@ -9,8 +9,9 @@ use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
-use farrier_node_api::authorization::Denial;
+use axum::response::Response;
+use farrier_access::Denial;
+use farrier_node_api::authorization::denied;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -61,7 +62,7 @@ async fn check(State(names): State<Names>, request: Request, next: Next) -> Resp
     match refusal(&names, &request) {
         None => next.run(request).await,
         Some((status, reason)) => {
-            let mut response = Denial::Forbidden { reason }.into_response();
+            let mut response = denied(Denial::Forbidden { reason });
             *response.status_mut() = status;
             response
         }
