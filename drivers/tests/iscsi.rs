@@ -123,7 +123,7 @@ fn whole_disk(path: &Path) {
 }
 
 #[test]
-fn whole_disk_images_of_every_kind_are_written_byte_by_byte() {
+fn process_whole_disk_images_of_every_kind_are_written_byte_by_byte() {
     let stage = Stage::new();
     let raw = stage.folder.path().join("raw");
     whole_disk(&raw);
@@ -149,7 +149,7 @@ fn whole_disk_images_of_every_kind_are_written_byte_by_byte() {
 }
 
 #[test]
-fn a_partition_image_gets_its_partitions() {
+fn process_a_partition_image_gets_its_partitions() {
     let stage = Stage::new();
     let root = stage.folder.path().join("root");
     File::create(&root).unwrap().set_len(32 * MIB).unwrap();
@@ -190,7 +190,7 @@ fn a_partition_image_gets_its_partitions() {
 }
 
 #[test]
-fn f60_whatever_goes_wrong_nothing_stays_and_nothing_boots() {
+fn process_f60_whatever_goes_wrong_nothing_stays_and_nothing_boots() {
     let stage = Stage::new();
     let error =
         QemuInitiator::default().log_in(&stage.unit("wrong-horse-battery"), &[disk(DISK, "ROOT")], &|| false);
@@ -232,18 +232,18 @@ fn write_over(cut: Cut) {
 }
 
 #[test]
-fn a_connection_that_ends_in_the_middle_of_a_write_costs_nothing_but_time() {
+fn process_a_connection_that_ends_in_the_middle_of_a_write_costs_nothing_but_time() {
     write_over(Cut::End);
 }
 
 #[test]
-fn a_network_that_is_away_for_half_a_minute_costs_nothing_but_time() {
+fn process_a_network_that_is_away_for_half_a_minute_costs_nothing_but_time() {
     write_over(Cut::Silence(Duration::from_secs(30)));
 }
 
 /// The conductor is this program once more.
 #[test]
-fn f60_a_conductor_that_is_killed_in_the_middle_leaves_no_session() {
+fn process_f60_a_conductor_that_is_killed_in_the_middle_leaves_no_session() {
     const PORT: &str = "FARRIER_TEST_PORTAL_PORT";
     const LIMIT: Duration = Duration::from_secs(60);
     if let Ok(port) = env::var(PORT) {
@@ -253,7 +253,7 @@ fn f60_a_conductor_that_is_killed_in_the_middle_leaves_no_session() {
         }
     }
     let stage = Stage::new();
-    let name = "f60_a_conductor_that_is_killed_in_the_middle_leaves_no_session";
+    let name = "process_f60_a_conductor_that_is_killed_in_the_middle_leaves_no_session";
     let mut conductor = Command::new(env::current_exe().unwrap());
     conductor.args(["--exact", name]).env(PORT, stage.target.port().to_string());
     let mut conductor = conductor.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

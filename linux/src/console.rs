@@ -151,6 +151,7 @@ impl Write for Consoles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::fcntl::{FcntlArg, FdFlag, fcntl};
     use nix::pty::openpty;
     use nix::unistd::ttyname;
     use std::io::{BufRead, BufReader, Read};
@@ -198,6 +199,8 @@ mod tests {
     /// What is shown when two write these lines at the same time. It fits into a terminal that nobody reads yet.
     fn shown_at_once(lines: &[Vec<String>; 2]) -> Vec<String> {
         let pair = openpty(None, None).unwrap();
+        // A program that another test starts would keep the terminal open.
+        fcntl(&pair.slave, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).unwrap();
         let path = &ttyname(&pair.slave).unwrap();
         let start = &Barrier::new(2);
         thread::scope(|scope| {

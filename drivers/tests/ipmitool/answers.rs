@@ -280,6 +280,6 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn one_answer_is_wrong() {
+async fn process_one_answer_is_wrong() {
     one_is_wrong(ALL.to_vec(), USUAL.to_vec()).await;
 }

@@ -58,7 +58,7 @@ async fn kept(console: &IpmiConsole, node: &Node, text: &str, count: usize, mach
 }
 
 #[tokio::test]
-async fn a_console_is_kept_and_typed_at_and_opened_again_when_it_is_lost() {
+async fn process_a_console_is_kept_and_typed_at_and_opened_again_when_it_is_lost() {
     let (simulator, folder) = (Simulator::start(), tempfile::tempdir().unwrap());
     let (node, console) = (node(&info(&simulator), "uefi"), consoles(folder.path()));
     let mut machine = machine(&simulator).await;
@@ -94,7 +94,7 @@ async fn a_console_is_kept_and_typed_at_and_opened_again_when_it_is_lost() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_tried_once_for_a_console_too() {
+async fn process_a_wrong_password_is_tried_once_for_a_console_too() {
     let (simulator, folder) = (Simulator::start(), tempfile::tempdir().unwrap());
     let mut wrong = info(&simulator);
     wrong["ipmi_password"] = json!("hay and oats");

@@ -213,7 +213,7 @@ impl Operation for Done {
 }
 
 #[tokio::test]
-async fn one_answer_is_wrong() {
+async fn process_one_answer_is_wrong() {
     let all = vec![Done::PowerState, Done::PowerOn, Done::BootFromNetwork];
     one_is_wrong(all, vec![Done::PowerState]).await;
 }

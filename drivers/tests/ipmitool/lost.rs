@@ -36,7 +36,7 @@ pub fn bmcs(program: &StandIn) -> Bmcs {
 }
 
 #[tokio::test]
-async fn c03_a_lost_answer_does_not_fail_a_power_action() {
+async fn process_c03_a_lost_answer_does_not_fail_a_power_action() {
     for text in LOST.into_iter().chain([SPOILT]) {
         for number in 1..=3 {
             for wrong in [Wrong::Before(text), Wrong::After(text)] {
@@ -60,7 +60,8 @@ async fn c03_a_lost_answer_does_not_fail_a_power_action() {
 }
 
 #[tokio::test]
-async fn c03_every_command_is_given_again_and_orders_that_start_something_only_where_they_were_not_got() {
+async fn process_c03_every_command_is_given_again_and_orders_that_start_something_only_where_they_were_not_got()
+ {
     let each = async |wrong: Wrong| {
         let program = StandIn::new("Farm");
         let bmcs = bmcs(&program);
@@ -94,7 +95,7 @@ async fn c03_every_command_is_given_again_and_orders_that_start_something_only_w
 }
 
 #[tokio::test]
-async fn c03_a_command_that_the_bmc_refuses_is_not_given_again() {
+async fn process_c03_a_command_that_the_bmc_refuses_is_not_given_again() {
     let program = StandIn::new("Farm");
     program.is_wrong(1, 1, Wrong::Before("Get Device ID command failed: Invalid command"));
     let error = IpmiManagement::new(bmcs(&program)).detect_vendor(&machine("uefi")).await.unwrap_err();
@@ -103,7 +104,7 @@ async fn c03_a_command_that_the_bmc_refuses_is_not_given_again() {
 }
 
 #[tokio::test]
-async fn c01_a_password_is_refused_when_it_was_refused_again_and_is_not_asked_for_then() {
+async fn process_c01_a_password_is_refused_when_it_was_refused_again_and_is_not_asked_for_then() {
     let program = StandIn::new("Farm");
     let power = IpmiPower::new(bmcs(&program));
     let node = machine("uefi");
@@ -121,7 +122,7 @@ async fn c01_a_password_is_refused_when_it_was_refused_again_and_is_not_asked_fo
 }
 
 #[tokio::test]
-async fn c16_the_disk_of_supermicro_by_uefi_has_a_number_of_its_own() {
+async fn process_c16_the_disk_of_supermicro_by_uefi_has_a_number_of_its_own() {
     for (maker, vendor, mode, number) in [
         ("Super Micro Computer Inc.", None, "uefi", "0x24"),
         ("Supermicro", None, "uefi", "0x24"),
@@ -143,7 +144,7 @@ async fn c16_the_disk_of_supermicro_by_uefi_has_a_number_of_its_own() {
 }
 
 #[tokio::test]
-async fn c16_a_bmc_that_did_not_name_its_maker_once_is_asked_again() {
+async fn process_c16_a_bmc_that_did_not_name_its_maker_once_is_asked_again() {
     let refused = "Get Device ID command failed: Requested sensor, data, or record not found";
     for wrong in [Wrong::Before(refused), Wrong::Garbage("<html>"), Wrong::Empty, Wrong::Half] {
         let program = StandIn::new("Supermicro");
@@ -165,7 +166,7 @@ async fn c16_a_bmc_that_did_not_name_its_maker_once_is_asked_again() {
 }
 
 #[tokio::test]
-async fn c16_flags_that_are_not_reported_and_a_parameter_that_there_is_not_fail_nothing() {
+async fn process_c16_flags_that_are_not_reported_and_a_parameter_that_there_is_not_fail_nothing() {
     let program = StandIn::new("Farm");
     let (management, node) = (IpmiManagement::new(bmcs(&program)), machine("uefi"));
     program.reports_flags("No override");

@@ -66,7 +66,7 @@ fn settings() -> IpmiSettings {
 }
 
 #[tokio::test]
-async fn a_machine_goes_on_and_off_and_is_reset() {
+async fn process_a_machine_goes_on_and_off_and_is_reset() {
     let simulator = Simulator::start();
     let (node, power) = (node(&info(&simulator), "uefi"), IpmiPower::new(Bmcs::new(settings())));
     assert_eq!(power.power_state(&node).await.unwrap(), PowerState::Off);
@@ -86,7 +86,7 @@ async fn a_machine_goes_on_and_off_and_is_reset() {
 }
 
 #[tokio::test]
-async fn a_bmc_that_forgets_gets_the_order_again() {
+async fn process_a_bmc_that_forgets_gets_the_order_again() {
     let simulator = Simulator::start();
     simulator.forget_orders(1);
     let power = IpmiPower::new(Bmcs::new(IpmiSettings { power_retry: Duration::ZERO, ..settings() }));
@@ -100,7 +100,7 @@ async fn a_bmc_that_forgets_gets_the_order_again() {
 }
 
 #[tokio::test]
-async fn boot_devices_are_set_in_both_modes_and_read_again() {
+async fn process_boot_devices_are_set_in_both_modes_and_read_again() {
     let simulator = Simulator::start();
     let management = IpmiManagement::new(Bmcs::new(settings()));
     for (mode, device) in [
@@ -121,7 +121,7 @@ async fn boot_devices_are_set_in_both_modes_and_read_again() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_tried_twice_and_is_in_no_error() {
+async fn process_a_wrong_password_is_tried_twice_and_is_in_no_error() {
     let simulator = Simulator::start();
     let power = IpmiPower::new(Bmcs::new(settings()));
     for (key, value) in [("ipmi_password", "hay and oats"), ("ipmi_username", "nobody")] {
@@ -141,7 +141,7 @@ async fn a_wrong_password_is_tried_twice_and_is_in_no_error() {
 }
 
 #[tokio::test]
-async fn a_cipher_suite_is_found_that_the_bmc_has() {
+async fn process_a_cipher_suite_is_found_that_the_bmc_has() {
     let simulator = Simulator::start();
     // The simulator has suite 3 alone, which ipmitool finds by itself; one that knows less stands for older ones.
     let folder = tempfile::tempdir().unwrap();
@@ -166,7 +166,7 @@ async fn a_cipher_suite_is_found_that_the_bmc_has() {
 }
 
 #[tokio::test]
-async fn nobody_at_the_address_is_reported_in_one_line() {
+async fn process_nobody_at_the_address_is_reported_in_one_line() {
     let unused = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let info = json!({"ipmi_address": "127.0.0.1", "ipmi_port": unused.local_addr().unwrap().port()});
     let settings = IpmiSettings { command_timeout: Duration::from_millis(300), ..settings() };
@@ -177,7 +177,7 @@ async fn nobody_at_the_address_is_reported_in_one_line() {
 
 /// The record that the agent's doctor writes, as its BMC shows it.
 #[tokio::test]
-async fn the_event_log_is_read_since_a_moment() {
+async fn process_the_event_log_is_read_since_a_moment() {
     let simulator = Simulator::start();
     let (management, vendor) =
         (IpmiManagement::new(Bmcs::new(settings())), IpmiVendor::new(Bmcs::new(settings())));
@@ -208,7 +208,7 @@ async fn the_event_log_is_read_since_a_moment() {
 }
 
 #[tokio::test]
-async fn raw_bytes_go_to_the_bmc() {
+async fn process_raw_bytes_go_to_the_bmc() {
     let simulator = Simulator::start();
     let vendor = IpmiVendor::new(Bmcs::new(settings()));
     let node = node(&info(&simulator), "uefi");
@@ -220,7 +220,7 @@ async fn raw_bytes_go_to_the_bmc() {
 /// A host of Metal3 with the scheme `ipmi` or `libvirt`, as its operator registers it: managed, and adopted without an
 /// image, before there is a port or anything to boot.
 #[tokio::test]
-async fn c04_k22_the_operator_of_metal3_manages_and_adopts_a_host_by_ipmi() {
+async fn process_c04_k22_the_operator_of_metal3_manages_and_adopts_a_host_by_ipmi() {
     let simulator = Simulator::start();
     let folder = tempfile::tempdir().unwrap();
     let netboot = Netboot {

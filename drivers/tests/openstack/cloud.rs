@@ -90,12 +90,11 @@ impl Cloud {
             servers: Vec::new(),
         };
         cloud.prepare(&environment);
-        cloud.serve(&environment, "keystone.wsgi.api", keystone, &[]);
-        cloud.serve(&environment, "neutron.wsgi.api", neutron, &["neutron.conf"]);
-        cloud.serve(&environment, "neutron.wsgi.api", open, &["neutron.conf", "open-neutron.conf"]);
-        for url in [cloud.keystone.clone(), cloud.neutron.clone(), cloud.open_neutron.clone()] {
-            cloud.wait_for(&url).await;
-        }
+        // One after the other: each Neutron writes to the same SQLite file while it starts.
+        cloud.serve(&environment, "keystone.wsgi.api", keystone, &[]).await;
+        cloud.serve(&environment, "neutron.wsgi.api", neutron, &["neutron.conf"]).await;
+        let settings = ["neutron.conf", "open-neutron.conf"];
+        cloud.serve(&environment, "neutron.wsgi.api", open, &settings).await;
         cloud.furnish().await;
         cloud
     }
@@ -112,7 +111,7 @@ impl Cloud {
         }
     }
 
-    fn serve(&mut self, environment: &Path, module: &str, port: u16, files: &[&str]) {
+    async fn serve(&mut self, environment: &Path, module: &str, port: u16, files: &[&str]) {
         let mut server = self.program(environment, "python", &format!("{module}-{port}"));
         server.arg(script("serve.py")).args([module, &port.to_string()]).stdin(Stdio::piped());
         server.env("OS_KEYSTONE_CONFIG_FILES", self.folder.join("keystone.conf"));
@@ -120,6 +119,7 @@ impl Cloud {
             server.arg("--config-file").arg(self.folder.join(file));
         }
         self.servers.push(server.spawn().unwrap());
+        self.wait_for(&format!("http://127.0.0.1:{port}")).await;
     }
 
     /// A program of the environment, whose output goes to a log.

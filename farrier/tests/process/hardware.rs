@@ -13,7 +13,7 @@ use std::path::Path;
 const MARK: &str = "0a75f3a0a75f3a";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_of_every_hardware_type_are_enrolled() {
+async fn process_nodes_of_every_hardware_type_are_enrolled() {
     let site = Site::new(Script::default()).await;
     let redfish = ["redfish_address=https://192.0.2.9", "redfish_system_id=/redfish/v1/Systems/1"];
     let ipmi = ["ipmi_address=192.0.2.9"];
@@ -49,7 +49,7 @@ fn recorder(folder: &Path, name: &str, calls: &Path) {
 
 /// Every user of the conductor's host sees the arguments of its processes.
 #[tokio::test(flavor = "multi_thread")]
-async fn n24_no_process_argument_shows_a_secret_of_a_node() {
+async fn process_n24_no_process_argument_shows_a_secret_of_a_node() {
     let folder = tempfile::tempdir().unwrap();
     let (programs, calls) = (folder.path().join("bin"), folder.path().join("calls"));
     fs::create_dir(&programs).unwrap();

@@ -8,7 +8,7 @@ use farrier_conductor::model::{PowerState, ProvisionState};
 const MOST_KIB: u64 = 192 << 10;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn n02_an_answer_of_100_mib_fails_the_deployment_and_is_not_kept() {
+async fn process_n02_an_answer_of_100_mib_fails_the_deployment_and_is_not_kept() {
     let site = Site::new(Script { floods: true, ..Script::default() }).await;
     let conductor = site.conductor("c1", "127.0.0.1:0");
     site.enrol(&conductor);

@@ -75,7 +75,7 @@ fn may_have_lost_its_token(then: &Record) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deployment_goes_on_whenever_its_conductor_is_killed() {
+async fn process_a_deployment_goes_on_whenever_its_conductor_is_killed() {
     for (moment, wanted) in MOMENTS {
         let (site, then) = killed(Script::default(), *wanted, |_| {}).await;
         let node = site.record().await.node;
@@ -92,7 +92,7 @@ async fn a_deployment_goes_on_whenever_its_conductor_is_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deployment_that_fails_leaves_no_machine_on_whenever_its_conductor_is_killed() {
+async fn process_a_deployment_that_fails_leaves_no_machine_on_whenever_its_conductor_is_killed() {
     let script = Script { write_fails: Some("disk full".into()), ..Script::default() };
     for (moment, wanted) in &MOMENTS[2..6] {
         let (site, then) = killed(script.clone(), *wanted, |_| {}).await;
@@ -108,7 +108,7 @@ async fn a_deployment_that_fails_leaves_no_machine_on_whenever_its_conductor_is_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_machine_that_went_off_while_there_was_no_conductor_fails_its_deployment() {
+async fn process_a_machine_that_went_off_while_there_was_no_conductor_fails_its_deployment() {
     let called: fn(&Record) -> bool = |record| is_at(record, "write_image");
     let (site, _) = killed(Script::default(), called, |site| site.machine.go_off()).await;
     let node = site.ends(ProvisionState::DeployFailed).await.node;
@@ -117,7 +117,7 @@ async fn a_machine_that_went_off_while_there_was_no_conductor_fails_its_deployme
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deployment_does_without_the_client_that_ordered_it() {
+async fn process_a_deployment_does_without_the_client_that_ordered_it() {
     let site = Site::new(Script::default()).await;
     let conductor = site.conductor("c1", "127.0.0.1:0");
     site.enrol(&conductor);

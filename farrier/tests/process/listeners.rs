@@ -25,7 +25,7 @@ fn links(value: &serde_json::Value) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn n27_n29_links_lead_to_the_listener_that_was_asked_and_are_answered() {
+async fn process_n27_n29_links_lead_to_the_listener_that_was_asked_and_are_answered() {
     let site = Site::new(Script::default()).await;
     let public = "https://conductor.example:443/baremetal";
     let api = ["--api-url", "http://192.0.2.5:6385"];
@@ -70,7 +70,7 @@ async fn n27_n29_links_lead_to_the_listener_that_was_asked_and_are_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn n16_a_page_in_a_browser_of_this_host_orders_nothing() {
+async fn process_n16_a_page_in_a_browser_of_this_host_orders_nothing() {
     let site = Site::new(Script::default()).await;
     let options = [&NOAUTH[..], &["--enabled-hardware-types", "fake-hardware"]].concat();
     let conductor = site.conductor_with("c1", "127.0.0.1:0", &options);
@@ -103,7 +103,7 @@ async fn n16_a_page_in_a_browser_of_this_host_orders_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn n17_that_tokens_travel_in_clear_is_reported_in_one_line() {
+async fn process_n17_that_tokens_travel_in_clear_is_reported_in_one_line() {
     let site = Site::new(Script::default()).await;
     let warnings = |conductor: &Conductor| conductor.log().matches("agent tokens are in clear text").count();
     let open = site.conductor("c1", "0.0.0.0:0");
@@ -116,7 +116,7 @@ async fn n17_that_tokens_travel_in_clear_is_reported_in_one_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn n21_a_throttle_shows_no_names() {
+async fn process_n21_a_throttle_shows_no_names() {
     let site = Site::new(Script::default()).await;
     let conductor = site.conductor("c1", "127.0.0.1:0");
     conductor.auth(&["add", "me", "--role", "admin", "--bcrypt-cost", "4"], PASSWORD);
@@ -138,7 +138,7 @@ async fn n21_a_throttle_shows_no_names() {
 }
 
 #[test]
-fn n03_no_hardware_type_of_this_host_is_enabled_by_default() {
+fn process_n03_no_hardware_type_of_this_host_is_enabled_by_default() {
     let output = farrier().args(["serve", "--help"]).output().unwrap();
     let help = String::from_utf8(output.stdout).unwrap();
     let text = help.split("--enabled-hardware-types").nth(1).unwrap().split("\n  -").next().unwrap();

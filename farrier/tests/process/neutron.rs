@@ -23,7 +23,7 @@ fn validity(conductor: &Conductor, node: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_on_networks_of_neutron_are_enrolled_and_validated() {
+async fn process_nodes_on_networks_of_neutron_are_enrolled_and_validated() {
     let (cloud, site) = (StandIn::start().await, Site::new(Script::default()).await);
     let folder = tempfile::tempdir().unwrap();
     let file = clouds_file(folder.path(), &cloud.url);
@@ -51,7 +51,7 @@ async fn nodes_on_networks_of_neutron_are_enrolled_and_validated() {
 }
 
 #[test]
-fn what_neutron_needs_is_reported_at_once() {
+fn process_what_neutron_needs_is_reported_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let file = clouds_file(folder.path(), "http://192.0.2.9:5000");
     let networks = ["--provisioning-network", "stable", "--cleaning-network", "meadow"];

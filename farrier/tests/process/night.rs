@@ -37,7 +37,7 @@ fn of_class(class: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_is_taken_by_its_class_explained_remembered_and_proven_erased() {
+async fn process_a_node_is_taken_by_its_class_explained_remembered_and_proven_erased() {
     let site = Site::new(Script { proof: Proof::of(&["S1"]), ..Script::default() }).await;
     let conductor = site.conductor("c1", "127.0.0.1:0");
     site.enrol(&conductor);
@@ -85,7 +85,7 @@ async fn a_node_is_taken_by_its_class_explained_remembered_and_proven_erased() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_that_is_refused_leaves_the_node_as_it_was() {
+async fn process_an_order_that_is_refused_leaves_the_node_as_it_was() {
     let site = Site::new(Script::default()).await;
     let conductor = site.conductor("c1", "127.0.0.1:0");
     site.enrol(&conductor);
@@ -99,7 +99,7 @@ async fn an_order_that_is_refused_leaves_the_node_as_it_was() {
 
 /// An agent that proves nothing leaves its reason.
 #[tokio::test(flavor = "multi_thread")]
-async fn disks_that_nobody_proves_erased_fail_their_verification() {
+async fn process_disks_that_nobody_proves_erased_fail_their_verification() {
     let site = Site::new(Script::default()).await;
     let conductor = site.conductor("c1", "127.0.0.1:0");
     site.enrol(&conductor);

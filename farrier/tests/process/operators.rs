@@ -37,7 +37,7 @@ pub async fn until(status: StatusCode, request: RequestBuilder) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn operators_are_asked_who_they_are_and_ramdisks_are_not() {
+async fn process_operators_are_asked_who_they_are_and_ramdisks_are_not() {
     let site = Site::new(Script::default()).await;
     let conductor = site.conductor("c1", "127.0.0.1:0");
     site.enrol(&conductor);
@@ -106,7 +106,7 @@ async fn operators_are_asked_who_they_are_and_ramdisks_are_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crowd_that_never_says_anything_keeps_no_operator_and_no_ramdisk_out() {
+async fn process_a_crowd_that_never_says_anything_keeps_no_operator_and_no_ramdisk_out() {
     let site = Site::new(Script::default()).await;
     let conductor = site.conductor("c1", "127.0.0.1:0");
     let address = conductor.node_api.strip_prefix("https://").unwrap();
@@ -118,7 +118,7 @@ async fn a_crowd_that_never_says_anything_keeps_no_operator_and_no_ramdisk_out()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commands_say_what_to_do_when_they_are_not_let_in() {
+async fn process_commands_say_what_to_do_when_they_are_not_let_in() {
     let site = Site::new(Script::default()).await;
     let conductor = site.conductor("c1", "127.0.0.1:0");
     conductor.auth(&["add", "watcher", "--role", "reader", "--bcrypt-cost", "4"], PASSWORD);
@@ -159,7 +159,7 @@ async fn commands_say_what_to_do_when_they_are_not_let_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_renewed_certificate_is_shown_without_a_restart() {
+async fn process_a_renewed_certificate_is_shown_without_a_restart() {
     let site = Site::new(Script::default()).await;
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
@@ -192,7 +192,7 @@ async fn a_renewed_certificate_is_shown_without_a_restart() {
 
 /// Who reloads a service does not wait until it has started.
 #[test]
-fn a_conductor_that_starts_is_not_ended_by_a_reload() {
+fn process_a_conductor_that_starts_is_not_ended_by_a_reload() {
     let folder = tempfile::tempdir().unwrap();
     let conductor = Conductor::begin(folder.path(), "c1", &["--listen", "127.0.0.1:0"]);
     let end = Instant::now() + PATIENCE;
@@ -205,7 +205,7 @@ fn a_conductor_that_starts_is_not_ended_by_a_reload() {
 }
 
 #[test]
-fn a_conductor_that_cannot_be_protected_does_not_start() {
+fn process_a_conductor_that_cannot_be_protected_does_not_start() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         fs::write(folder.path().join(name), text).unwrap();
@@ -243,7 +243,7 @@ fn a_conductor_that_cannot_be_protected_does_not_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_tls_and_operators_every_user_of_this_host_may_do_everything() {
+async fn process_without_tls_and_operators_every_user_of_this_host_may_do_everything() {
     let site = Site::new(Script::default()).await;
     let conductor = site.conductor_with(
         "c1",
@@ -257,7 +257,7 @@ async fn without_tls_and_operators_every_user_of_this_host_may_do_everything() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ramdisks_are_served_over_tls_where_that_is_asked_for() {
+async fn process_ramdisks_are_served_over_tls_where_that_is_asked_for() {
     let site = Site::new(Script::default()).await;
     let first = site.conductor("c1", "127.0.0.1:0");
     let (cert, key) = (own_certificate(&first), first.state().join("tls/key.pem"));

@@ -108,7 +108,7 @@ fn loaded_by_tftp(server: &str) -> Vec<u8> {
 }
 
 #[test]
-fn n18_the_page_shows_the_unit() {
+fn process_n18_the_page_shows_the_unit() {
     assert!(PAGE.contains("{{#include farrier.service}}"));
     assert!(
         unit("AmbientCapabilities") == unit("CapabilityBoundingSet") && unit("ProtectSystem") == ["strict"]

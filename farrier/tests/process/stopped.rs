@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use std::time::Instant;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conductor_that_was_stopped_for_longer_than_its_lease_changes_nothing() {
+async fn process_a_conductor_that_was_stopped_for_longer_than_its_lease_changes_nothing() {
     let site = Site::new(Script::default()).await;
     let first = site.conductor("first", "127.0.0.1:0");
     site.enrol(&first);

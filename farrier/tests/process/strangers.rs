@@ -35,7 +35,7 @@ fn loop_n13_n14_n15_one_client_does_not_keep_others_waiting() {
 }
 
 #[test]
-fn n01_n02_values_of_clients_and_agents_take_no_more_memory_than_they_may() {
+fn process_n01_n02_values_of_clients_and_agents_take_no_more_memory_than_they_may() {
     let folder = tempfile::tempdir().unwrap();
     let rows = structure::rows(&program(), folder.path(), SHAPES).unwrap();
     without_faults(&rows);
@@ -43,7 +43,7 @@ fn n01_n02_values_of_clients_and_agents_take_no_more_memory_than_they_may() {
 }
 
 #[test]
-fn n02_n19_values_of_services_take_no_more_memory_than_they_may() {
+fn process_n02_n19_values_of_services_take_no_more_memory_than_they_may() {
     let folder = tempfile::tempdir().unwrap();
     let rows = services::rows(&program(), folder.path(), SHAPES).unwrap();
     without_faults(&rows);
@@ -51,7 +51,7 @@ fn n02_n19_values_of_services_take_no_more_memory_than_they_may() {
 }
 
 #[test]
-fn n02_values_of_a_false_conductor_take_no_more_memory_of_a_command_than_they_may() {
+fn process_n02_values_of_a_false_conductor_take_no_more_memory_of_a_command_than_they_may() {
     let rows = operator::rows(&program(), SHAPES).unwrap();
     without_faults(&rows);
     assert_eq!(rows.len(), 1);

@@ -10,7 +10,7 @@ fn prints(conductor: &Conductor, arguments: &[&str]) -> (i32, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn steps_are_kept_by_name_and_nodes_are_led_by_them() {
+async fn process_steps_are_kept_by_name_and_nodes_are_led_by_them() {
     let site = Site::new(Script::default()).await;
     let conductor = site.conductor("c1", "127.0.0.1:0");
     site.enrol(&conductor);

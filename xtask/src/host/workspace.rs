@@ -139,9 +139,12 @@ fn path_of_cargo() -> OsString {
 }
 
 fn with_cargos_environment(mut cargo: Command) -> Command {
-    // Set by cargo for this process only; they would make every crate look changed.
-    for variable in ["CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"] {
-        cargo.env_remove(variable);
+    // Set by cargo for this process only; ring's build script, for one, would look changed, and all that stands on it.
+    for (variable, _) in std::env::vars_os() {
+        let name = variable.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(variable);
+        }
     }
     cargo
 }

@@ -22,8 +22,8 @@ use crate::host::workspace::{Workspace, cargo, read_json, write_json};
 const PROGRAMS: [(&str, &str); 4] = [
     ("redfish", "answers::cells::one_answer_is_wrong"),
     ("neutron", "answers::one_answer_is_wrong"),
-    ("ipmitool", "answers::one_answer_is_wrong"),
-    ("ipmitool", "datagrams::one_answer_is_wrong"),
+    ("ipmitool", "answers::process_one_answer_is_wrong"),
+    ("ipmitool", "datagrams::process_one_answer_is_wrong"),
 ];
 
 /// Has one answer of each BMC, and of Keystone and Neutron, be wrong after the other.

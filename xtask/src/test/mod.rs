@@ -32,7 +32,7 @@ use crate::host::{processor_time, requirements};
 /// Runs the tests. The last line is `N passed, N failed, N skipped`.
 #[derive(Debug, Args)]
 pub struct TestArguments {
-    /// Which tests [default: unit, disk, fault, vm and aarch64].
+    /// Which tests [default: unit, disk, process, fault, vm and aarch64].
     #[arg(value_enum)]
     tier: Option<Tier>,
     /// Only tests whose names contain one of these texts.
@@ -73,7 +73,7 @@ impl TestReport {
 }
 
 /// What runs when no tier is named, in this order.
-const USUAL: [Tier; 5] = [Tier::Unit, Tier::Disk, Tier::Fault, Tier::Vm, Tier::Aarch64];
+const USUAL: [Tier; 6] = [Tier::Unit, Tier::Disk, Tier::Process, Tier::Fault, Tier::Vm, Tier::Aarch64];
 
 /// For how many tiers what they need is finished at a time, before them.
 const AHEAD: usize = 2;
@@ -200,6 +200,7 @@ fn run_tier(
 fn name(tier: Tier) -> &'static str {
     match tier {
         Tier::Unit => "unit",
+        Tier::Process => "process",
         Tier::Fault => "fault",
         Tier::Disk => "disk",
         Tier::Vm => "vm",

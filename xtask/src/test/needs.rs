@@ -34,7 +34,7 @@ pub enum Begun {
 /// What the tests of a tier need installed.
 pub fn purposes(tier: Tier) -> &'static [Purpose] {
     match tier {
-        Tier::Unit | Tier::Fault | Tier::Docs => &[Purpose::Unit],
+        Tier::Unit | Tier::Process | Tier::Fault | Tier::Docs => &[Purpose::Unit],
         Tier::Disk => &[Purpose::Disk],
         Tier::Vm => &[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine, Purpose::Python],
         Tier::Aarch64 => &[Purpose::Dist, Purpose::Machine, Purpose::MachineAarch64, Purpose::Python],

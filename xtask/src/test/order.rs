@@ -1,7 +1,4 @@
-//! In which order tests and their programs are begun, and which of them may be begun beside others.
-
-/// The programs that take longest, in wall time: their tests begin first.
-const LONGEST_PROGRAMS: &[&str] = &["conductor", "iscsi", "process", "farrier_agent"];
+//! In which order tests that run alone are begun, and which of them may be begun beside others.
 
 /// Those that keep a processor busy for more than a minute, the longest first: begun last, one of them would run alone
 /// in the end. The order is that of the processor's seconds in the report of `cargo xtask test --json`.
@@ -39,11 +36,9 @@ const WAITING: &[&str] = &[
     "vm_dhcp_over_ipv6_gives_the_address_when_the_router_says_so",
 ];
 
-/// Where a test, or a program of tests, stands among the others: the smallest is begun first, equals as they are.
-pub fn rank(name: &str) -> usize {
-    let program = name.split(',').next();
-    let mut longest = LONGEST_PROGRAMS.iter().chain(LONGEST);
-    longest.position(|long| Some(*long) == program).unwrap_or(usize::MAX)
+/// Where a test stands among the others: the smallest is begun first, equals as they are.
+pub fn rank(test: &str) -> usize {
+    LONGEST.iter().position(|long| *long == test).unwrap_or(LONGEST.len())
 }
 
 /// Whether a test mostly waits.
@@ -75,8 +70,5 @@ mod tests {
         tests.sort_by_key(|test| rank(test));
         assert_eq!(tests, [LONGEST[0], LONGEST[1], "vm_a", "vm_b", "vm_c"]);
         assert!(is_waiting(WAITING[0]) && !is_waiting(LONGEST[0]));
-        let mut programs = ["farrier_disk, 221 tests", "iscsi, 6 tests", "conductor, 321 tests"];
-        programs.sort_by_key(|program| rank(program));
-        assert_eq!(programs, ["conductor, 321 tests", "iscsi, 6 tests", "farrier_disk, 221 tests"]);
     }
 }

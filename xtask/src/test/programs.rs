@@ -32,6 +32,8 @@ const PROGRAMS: [&str; 2] = [IMAGE_BUILDER, CONDUCTOR];
 pub enum Tier {
     /// Needs nothing.
     Unit,
+    /// `process_`: starts programs as operators and drivers do: `farrier`, `ipmitool`, QEMU.
+    Process,
     /// `fault_`: kills conductors after each of their writes, and lets each method of a driver fail.
     Fault,
     /// `loop_`: writes to loop devices, as root.
@@ -115,7 +117,9 @@ impl Tier {
     /// anything: only the function's own name counts.
     fn of(test: &str) -> Self {
         let name = function(test);
-        if name.starts_with("fault_") {
+        if name.starts_with("process_") {
+            Self::Process
+        } else if name.starts_with("fault_") {
             Self::Fault
         } else if name.starts_with("loop_") {
             Self::Disk
@@ -146,13 +150,13 @@ impl Tier {
     }
 
     /// How its tests share the processors: each machine gets one, and one that Ironic leads another for Ironic;
-    /// disks get all of them. Unit tests wait for more than half of their time, so each processor gets two programs with
+    /// disks get all of them. Unit tests wait for more than half of their time, so each processor gets a program with
     /// twice as many tests at a time as there are processors.
     fn crew(self) -> Crew {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         match self {
-            Self::Unit | Self::Fault => {
-                Crew { processes: 2 * processors, threads: 2 * processors, is_alone: false }
+            Self::Unit | Self::Process | Self::Fault => {
+                Crew { processes: processors, threads: 2 * processors, is_alone: false }
             }
             Self::Openstack => Crew { processes: 1, threads: processors, is_alone: false },
             Self::Disk | Self::Client | Self::IronicIscsi | Self::Docs => {
@@ -409,6 +413,8 @@ mod tests {
         for (test, tier) in [
             ("loop_device::tests::sizes_are_read", Tier::Unit),
             ("wipe::tests::loop_wipes_all", Tier::Disk),
+            ("killed::process_a_lease_is_over", Tier::Process),
+            ("process::tests::a_program_is_started", Tier::Unit),
             ("crash::fault_a_conductor_is_killed", Tier::Fault),
             ("vm_deploys", Tier::Vm),
             ("vm_image::plain", Tier::Unit),

@@ -8,6 +8,7 @@ use axum::body::Bytes;
 use axum::routing::{get, post};
 use reqwest::{Certificate, Client};
 use std::fs;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -32,6 +33,8 @@ struct Stage {
     /// A client that keeps no connection.
     alone: Client,
     scheme: &'static str,
+    /// Told when the slow answer is under way.
+    slow: Arc<Notify>,
     serving: watch::Sender<()>,
     served: JoinHandle<()>,
     _folder: tempfile::TempDir,
@@ -46,9 +49,15 @@ impl Stage {
         let files = Files::own(&folder.path().join("tls"), address.ip()).unwrap();
         let pem = fs::read(folder.path().join("tls").join(CERTIFICATE)).unwrap();
         let tls = with_tls.then(|| renewal::certificate(files).unwrap().0);
+        let slow = Arc::new(Notify::new());
+        let begun = Arc::clone(&slow);
+        let answer_slowly = async move || {
+            begun.notify_one();
+            sleep(Duration::from_millis(200)).await;
+        };
         let router = Router::new()
             .route("/", get(async |ConnectInfo(peer): ConnectInfo<SocketAddr>| peer.ip().to_string()))
-            .route("/slow", get(async || sleep(Duration::from_millis(200)).await))
+            .route("/slow", get(answer_slowly))
             .route("/length", post(async |body: Bytes| body.len().to_string()))
             .layer(axum::extract::DefaultBodyLimit::disable());
         let (serving, mut stopped) = watch::channel(());
@@ -59,7 +68,7 @@ impl Stage {
         let http = client().build().unwrap();
         let alone = client().pool_max_idle_per_host(0).build().unwrap();
         let scheme = if with_tls { "https" } else { "http" };
-        Self { address, http, alone, scheme, serving, served, _folder: folder }
+        Self { address, http, alone, scheme, slow, serving, served, _folder: folder }
     }
 
     /// What is answered, sooner or later: on a machine that is slow, an honest client may be too slow as well.
@@ -189,10 +198,10 @@ async fn a_listener_that_stops_waits_for_answers_alone() {
         let stage =
             Stage::new(Limits { patience: 4 * PATIENCE, grace: 4 * PATIENCE, ..LIMITS }, with_tls).await;
         let silent = stage.connect().await;
+        stage.get().await;
         let url = format!("{}://{}/slow", stage.scheme, stage.address);
-        assert_eq!(stage.http.get(&url).send().await.unwrap().status(), 200);
         let answer = tokio::spawn(stage.alone.get(&url).send());
-        sleep(Duration::from_millis(100)).await;
+        timeout(PATIENCE, stage.slow.notified()).await.unwrap();
         drop(stage.serving);
         timeout(PATIENCE, stage.served).await.unwrap().unwrap();
         assert_eq!(answer.await.unwrap().unwrap().status(), 200);
