@@ -40,7 +40,10 @@ use turn::{BUSY, Kept, Writer, Writers, is_locked};
 use uuid::Uuid;
 
 /// The layout of the tables, from the first to the newest. One that was released is never changed.
-const MIGRATIONS: &[(i64, &str, &str)] = &[(1, "initial", include_str!("../migrations/0001_initial.sql"))];
+const MIGRATIONS: &[(i64, &str, &str)] = &[
+    (1, "initial", include_str!("../migrations/0001_initial.sql")),
+    (2, "lists", include_str!("../migrations/0002_lists.sql")),
+];
 
 /// Pause before a migration is tried again that another process carries out.
 const MIGRATION_PAUSE: Duration = Duration::from_millis(20);
