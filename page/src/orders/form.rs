@@ -1,0 +1,86 @@
+//! The forms of the orders that a node can have.
+
+use super::effect::{Effect, effect};
+use super::kinds::{Input, InputKind, KINDS, OrderKind};
+use super::seen::Seen;
+use crate::session::Visitor;
+use crate::{frame, html};
+use farrier_access::Role;
+use farrier_conductor::Settings;
+use farrier_conductor::model::Node;
+use maud::{Markup, html};
+
+/// The forms for a node. Readers see them too, and learn what they would do; their orders are refused.
+pub(crate) fn orders(visitor: &Visitor, node: &Node, settings: &Settings) -> Markup {
+    let offered = KINDS.iter().filter(|kind| kind.is_offered(node));
+    let (forbidden, allowed): (Vec<_>, Vec<_>) =
+        offered.map(|kind| (kind, kind.forbidden(node))).partition(|(_, forbidden)| forbidden.is_some());
+    html! {
+        section.orders aria-labelledby="orders" {
+            h2 #orders { "Orders" }
+            @if visitor.identity.role != Role::Admin {
+                p.notice { "The role reader may look at orders, and give none." }
+            }
+            @if let Some(conductor) = &node.reservation {
+                p { "Conductor " (html::text(conductor)) " works on the node. Orders are possible when it has ended." }
+            } @else if allowed.is_empty() && forbidden.is_empty() {
+                p { "The state allows no order now." }
+            }
+            @for (kind, _) in &allowed { (order(visitor, node, kind, &effect(kind, node, settings))) }
+            @if !forbidden.is_empty() {
+                h3 { "Forbidden now" }
+                ul { @for (kind, why) in &forbidden {
+                    li { b { (kind.label) } ": " (html::text_or_none(why.as_deref())) }
+                } }
+            }
+        }
+    }
+}
+
+/// One order. That which may lose data is not one click away.
+fn order(visitor: &Visitor, node: &Node, kind: &OrderKind, effect: &Effect) -> Markup {
+    let form = html! {
+        p { (html::text(&effect.text)) }
+        form method="post" action=(format!("/page/nodes/{}/orders/{}", node.uuid, kind.name)) {
+            (frame::token(visitor))
+            input type="hidden" name="seen" value=(Seen::of(node).text());
+            @for input in kind.inputs { (field(kind, input)) }
+            @if effect.is_destructive { (confirmation(kind, node)) }
+            button.destructive[effect.is_destructive] { (kind.label) }
+        }
+    };
+    html! {
+        @if effect.is_destructive || !kind.inputs.is_empty() {
+            details.order { summary { (kind.label) " …" @if effect.is_destructive { " (data may be lost)" } } (form) }
+        } @else {
+            div.order { (form) }
+        }
+    }
+}
+
+fn confirmation(kind: &OrderKind, node: &Node) -> Markup {
+    let id = format!("{}-confirm", kind.name);
+    html! {
+        div {
+            label for=(id) { "Type the name of the node, " b { (html::text(&node.label())) } ", to confirm" }
+            input id=(id) name="confirm" autocomplete="off" required maxlength="255";
+        }
+    }
+}
+
+fn field(kind: &OrderKind, input: &Input) -> Markup {
+    let id = format!("{}-{}", kind.name, input.name);
+    html! {
+        div {
+            label for=(id) { (input.label) }
+            @match &input.kind {
+                InputKind::Text => input id=(id) name=(input.name) required[input.is_required] maxlength="4096";,
+                InputKind::Password => input id=(id) name=(input.name) type="password" autocomplete="new-password"
+                    required[input.is_required] maxlength="1024";,
+                InputKind::Choice(choices) => select id=(id) name=(input.name) {
+                    @for (choice, meaning) in *choices { option value=(choice) { (meaning) } }
+                },
+            }
+        }
+    }
+}
