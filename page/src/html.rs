@@ -58,12 +58,20 @@ pub(crate) fn when(at: OffsetDateTime, now: OffsetDateTime) -> Markup {
     let at = at.replace_nanosecond(0).unwrap_or(at);
     let exact = at.format(&Rfc3339).unwrap_or_default();
     let shown = exact.get(..16).unwrap_or_default().replacen('T', " ", 1);
-    let distance = (now - at).whole_seconds();
-    let relative = match distance {
-        0.. => format!("{} ago", duration(distance)),
-        _ => format!("in {}", duration(-distance)),
-    };
-    html! { time datetime=(exact) title=(exact) { (shown) " UTC" } " (" (relative) ")" }
+    html! { time datetime=(exact) title=(exact) { (shown) " UTC" } " (" (distance(at, now)) ")" }
+}
+
+/// How far a moment is from now. The exact one is in the title.
+pub(crate) fn ago(at: OffsetDateTime, now: OffsetDateTime) -> Markup {
+    let exact = at.replace_nanosecond(0).unwrap_or(at).format(&Rfc3339).unwrap_or_default();
+    html! { time datetime=(exact) title=(exact) { (distance(at, now)) } }
+}
+
+fn distance(at: OffsetDateTime, now: OffsetDateTime) -> String {
+    match (now - at).whole_seconds() {
+        seconds @ 0.. => format!("{} ago", duration(seconds)),
+        seconds => format!("in {}", duration(-seconds)),
+    }
 }
 
 /// A number of seconds in the two largest units that it has.

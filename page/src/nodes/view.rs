@@ -125,7 +125,7 @@ fn line(row: &Row, now: OffsetDateTime) -> Markup {
         tr.operator[row.needs_operator()] {
             th scope="row" { a href=(path) { (html::text(&row.label())) } }
             (cell(HEAD[1], row.state().map_or_else(|| html::text_or_none(None), html::state)))
-            (cell(HEAD[2], row.since().map_or_else(|| html::text_or_none(None), |since| html::when(since, now))))
+            (cell(HEAD[2], row.since().map_or_else(|| html::text_or_none(None), |since| html::ago(since, now))))
             (cell(HEAD[3], html::text_or_none(row.text("power_state"))))
             (cell(HEAD[4], attention(row)))
             (cell(HEAD[5], html::text_or_none(row.text("driver"))))
@@ -135,13 +135,15 @@ fn line(row: &Row, now: OffsetDateTime) -> Markup {
     }
 }
 
-/// Why somebody has to look at a node, in words.
+/// Why an operator has to act on a node, in words.
 fn attention(row: &Row) -> Markup {
+    if !row.needs_operator() {
+        return html::text_or_none(None);
+    }
     html! {
-        @if row.needs_operator() { strong.mark { "Needs an operator" } }
+        strong.mark { "Needs an operator" }
         @if row.is_in_maintenance() {
-            " In maintenance" @if let Some(fault) = row.text("fault") { ": " (html::text(fault)) }
+            ": in maintenance" @if let Some(fault) = row.text("fault") { " by " (html::text(fault)) }
         }
-        @if !row.needs_operator() { (html::text_or_none(None)) }
     }
 }

@@ -1,7 +1,7 @@
 //! The forms of the orders that a node can have.
 
 use super::effect::{Effect, effect};
-use super::kinds::{Input, InputKind, KINDS, OrderKind};
+use super::kinds::{Input, InputKind, KINDS, OrderKind, What};
 use super::seen::Seen;
 use crate::session::Visitor;
 use crate::{frame, html};
@@ -15,6 +15,9 @@ pub(crate) fn orders(visitor: &Visitor, node: &Node, settings: &Settings) -> Mar
     let offered = KINDS.iter().filter(|kind| kind.is_offered(node));
     let (forbidden, allowed): (Vec<_>, Vec<_>) =
         offered.map(|kind| (kind, kind.forbidden(node))).partition(|(_, forbidden)| forbidden.is_some());
+    let (verbs, others): (Vec<_>, Vec<_>) =
+        allowed.iter().map(|(kind, _)| *kind).partition(|kind| matches!(kind.what, What::Verb(_)));
+    let form = |kind: &OrderKind| order(visitor, node, kind, &effect(kind, node, settings));
     html! {
         section.orders aria-labelledby="orders" {
             h2 #orders { "Orders" }
@@ -23,10 +26,16 @@ pub(crate) fn orders(visitor: &Visitor, node: &Node, settings: &Settings) -> Mar
             }
             @if let Some(conductor) = &node.reservation {
                 p { "Conductor " (html::text(conductor)) " works on the node. Orders are possible when it has ended." }
-            } @else if allowed.is_empty() && forbidden.is_empty() {
-                p { "The state allows no order now." }
+            } @else if verbs.is_empty() && forbidden.is_empty() {
+                p { "The state allows no order of the provision interface now." }
             }
-            @for (kind, _) in &allowed { (order(visitor, node, kind, &effect(kind, node, settings))) }
+            @for kind in verbs { (form(kind)) }
+            @if !others.is_empty() {
+                details {
+                    summary { "Power and maintenance" }
+                    @for kind in others { (form(kind)) }
+                }
+            }
             @if !forbidden.is_empty() {
                 h3 { "Forbidden now" }
                 ul { @for (kind, why) in &forbidden {
@@ -39,21 +48,22 @@ pub(crate) fn orders(visitor: &Visitor, node: &Node, settings: &Settings) -> Mar
 
 /// One order. That which may lose data is not one click away.
 fn order(visitor: &Visitor, node: &Node, kind: &OrderKind, effect: &Effect) -> Markup {
+    let is_plain = !effect.is_destructive && kind.inputs.is_empty();
     let form = html! {
-        p { (html::text(&effect.text)) }
         form method="post" action=(format!("/page/nodes/{}/orders/{}", node.uuid, kind.name)) {
             (frame::token(visitor))
             input type="hidden" name="seen" value=(Seen::of(node).text());
+            p { (html::text(&effect.text)) }
             @for input in kind.inputs { (field(kind, input)) }
             @if effect.is_destructive { (confirmation(kind, node)) }
             button.destructive[effect.is_destructive] { (kind.label) }
         }
     };
     html! {
-        @if effect.is_destructive || !kind.inputs.is_empty() {
+        @if !is_plain {
             details.order { summary { (kind.label) " …" @if effect.is_destructive { " (data may be lost)" } } (form) }
         } @else {
-            div.order { (form) }
+            div.order.plain { (form) }
         }
     }
 }

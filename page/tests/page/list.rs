@@ -108,7 +108,7 @@ async fn nodes_are_found_by_what_is_known_of_them() {
         assert_eq!(names(&page).join(" "), expected, "{query}");
     }
     let page = browser.page("/page/?maintenance=yes").await;
-    assert!(text(&page.body).contains("In maintenance: power failure"), "{}", page.body);
+    assert!(text(&page.body).contains("in maintenance by power failure"), "{}", page.body);
     // The filters are in the form again, and in each address of the page.
     let page = browser.page("/page/?q=rack&owner=o1").await;
     assert!(page.body.contains("value=\"rack\"") && page.body.contains("value=\"o1\""));

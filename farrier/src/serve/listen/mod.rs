@@ -57,7 +57,7 @@ pub(crate) struct ListenerOptions {
     /// Address of the ramdisk API: lookup and heartbeat. Port 0 selects a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value = "0.0.0.0:6385")]
     listen: SocketAddr,
-    /// Address of the node API.
+    /// Address of the node API, of metrics and of the page, which browsers find at /page/.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6386")]
     admin_listen: SocketAddr,
     /// URL of the node API as operators reach it, for links in responses [default: the URL of each request].
