@@ -36,18 +36,15 @@ impl Access {
     }
 
     /// Who sent a request: one whose browser is signed in, or whom the authorization knows without that, such as everyone
-    /// where there is no authentication. A session whose credentials are worth nothing any more ends.
+    /// where there is no authentication. A session outlives credentials that are refused: one wrong answer of a service
+    /// that knows them ends none.
     pub(crate) async fn visitor(&self, browser: &BrowserId, request: &Parts) -> Result<Visitor, Denial> {
         let credentials = self.sessions.credentials(browser, self.conductor.now());
         let mut request = request.clone();
         if let Some(credentials) = &credentials {
             credentials.present(&mut request.headers);
         }
-        let identified = self.authorization.identify(&request).await;
-        if let Err(Denial::Unauthenticated { .. }) = &identified {
-            self.sessions.end(browser);
-        }
-        let identity = identified?;
+        let identity = self.authorization.identify(&request).await?;
         let form_token = self.form_tokens.of(browser);
         Ok(Visitor { identity, form_token, is_signed_in: credentials.is_some() })
     }

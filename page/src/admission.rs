@@ -57,19 +57,17 @@ async fn checked(
         let reason = format!("{} has the role {}, which may only look.", identity.name, identity.role);
         return Err(Denial::Forbidden { reason }.into());
     }
-    let request = Request::from_parts(parts, body);
-    if request.method() != Method::POST {
-        return Ok(request);
+    if parts.method != Method::POST {
+        return Ok(Request::from_parts(parts, body));
     }
-    let (head, body) = request.into_parts();
-    let form: Form = Request::from_parts(head.clone(), body).extract().await?;
+    let form: Form = Request::from_parts(parts.clone(), body).extract().await?;
     if !access.form_tokens.is_of(browser, form.text("form_token")) {
         return Err(stale());
     }
     if needs_admin {
-        tracing::info!(by = identity.name, method = %head.method, path = head.uri.path(), "order by the page");
+        tracing::info!(by = identity.name, method = %parts.method, path = parts.uri.path(), "order by the page");
     }
-    let mut request = Request::from_parts(head, Body::empty());
+    let mut request = Request::from_parts(parts, Body::empty());
     request.extensions_mut().insert(form);
     Ok(request)
 }

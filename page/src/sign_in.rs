@@ -3,8 +3,10 @@
 use crate::access::Access;
 use crate::form::Form;
 use crate::frame;
+use crate::refusal::Refusal;
 use crate::session::{BrowserId, Credentials};
-use axum::extract::{Extension, RawQuery, State};
+use axum::RequestExt;
+use axum::extract::{Extension, RawQuery, Request, State};
 use axum::http::header::{RETRY_AFTER, SET_COOKIE, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -114,14 +116,10 @@ fn once_more(request: &Parts) -> Response {
 pub(crate) async fn sign_in(
     State(access): State<Arc<Access>>,
     Extension(browser): Extension<BrowserId>,
-    request: axum::extract::Request,
-) -> Response {
-    let (parts, body) = request.into_parts();
-    let request = axum::extract::Request::from_parts(parts.clone(), body);
-    let form: Form = match axum::RequestExt::extract(request).await {
-        Ok(form) => form,
-        Err(refusal) => return refusal.into_response(),
-    };
+    request: Request,
+) -> Result<Response, Refusal> {
+    let (mut head, body) = request.into_parts();
+    let form: Form = Request::from_parts(head.clone(), body).extract().await?;
     let then = own_path(form.text("then"));
     let again = |status: StatusCode, message: &str| {
         SignIn { status, message: Some(message), user: form.text("user"), then }.response(&access, &browser)
@@ -129,18 +127,19 @@ pub(crate) async fn sign_in(
     if !access.form_tokens.is_of(&browser, form.text("form_token")) {
         let message =
             "This form was out of date, or the browser keeps no cookies for this site; sign in again.";
-        return again(StatusCode::FORBIDDEN, message);
+        return Ok(again(StatusCode::FORBIDDEN, message));
     }
     let credentials = match (form.text("token"), form.text("user"), form.verbatim("password")) {
-        ("", "", _) => return again(StatusCode::BAD_REQUEST, "Give a name with its password, or a token."),
+        ("", "", _) => {
+            return Ok(again(StatusCode::BAD_REQUEST, "Give a name with its password, or a token."));
+        }
         ("", user, password) => Credentials::password(user, password),
         (token, _, _) => Credentials::token(token),
     };
     let unknown = "The name, the password or the token is wrong.";
-    let Some(credentials) = credentials else { return again(StatusCode::UNAUTHORIZED, unknown) };
-    let mut head = parts;
+    let Some(credentials) = credentials else { return Ok(again(StatusCode::UNAUTHORIZED, unknown)) };
     credentials.present(&mut head.headers);
-    match access.authorization.identify(&head).await {
+    Ok(match access.authorization.identify(&head).await {
         Ok(identity) => {
             tracing::info!(by = identity.name, "signed in to the page");
             access.sessions.end(&browser);
@@ -157,7 +156,7 @@ pub(crate) async fn sign_in(
             response.headers_mut().insert(RETRY_AFTER, seconds.into());
             response
         }
-    }
+    })
 }
 
 /// A path of this page: a form may not lead to another site.

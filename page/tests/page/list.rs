@@ -41,6 +41,7 @@ async fn a_long_list_is_gone_through_once_and_begins_with_those_that_need_an_ope
         stage
             .node(&name, |node| {
                 node.created_at += time::Duration::seconds(number);
+                node.instance_name = Some("database-primary".to_owned());
                 node.provision_updated_at += time::Duration::seconds(1000 - number);
                 node.provision_state =
                     if has_failed { ProvisionState::DeployFailed } else { ProvisionState::Active };
@@ -68,6 +69,7 @@ async fn a_long_list_is_gone_through_once_and_begins_with_those_that_need_an_ope
         assert_eq!(walk(&browser, path).await, *expected, "{path}");
     }
     let page = browser.page("/page/").await;
+    assert!(page.body.len() < 74 << 10, "{} bytes, and the style sheet", page.body.len());
     let shown = text(&page.body);
     assert!(shown.contains("All 250"), "{shown}");
     assert!(shown.contains(&format!("deploy failed {}", failed.len())), "{shown}");
