@@ -44,11 +44,7 @@ impl KeptEvidence {
     /// [`Error::NodeNotFound`], [`Error::Store`].
     pub async fn explain(&self, id: &str) -> Result<Explanation, Error> {
         let record = self.0.find(id).await?;
-        let mut explanation = explain(&record, self.0.settings(), self.0.now());
-        self.add_leader(&mut explanation, &record);
-        if let Some(work) = self.hand_work(&record) {
-            explanation.add_hand_work(&work);
-        }
+        let mut explanation = self.recorded(&record);
         if record.node.provision_state.activity() != Activity::Rest {
             let progress = BootProgress::of(self.0.services(), &record.node).await?;
             let progress = progress.map(|progress| Evidence::new("boot", progress.told()));
@@ -63,6 +59,29 @@ impl KeptEvidence {
             }
         }
         Ok(explanation)
+    }
+
+    /// As [`Self::explain`], without a question to the machine, its agent or its BMC: at once, and as true as the record.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Store`].
+    pub async fn explain_record(&self, id: &str) -> Result<Explanation, Error> {
+        let record = self.0.find(id).await?;
+        let mut explanation = self.recorded(&record);
+        if let Some(words) = self.0.store().diagnosis(record.node.uuid).await? {
+            explanation.add_diagnosis(words);
+        }
+        Ok(explanation)
+    }
+
+    fn recorded(&self, record: &Record) -> Explanation {
+        let mut explanation = explain(record, self.0.settings(), self.0.now());
+        self.add_leader(&mut explanation, record);
+        if let Some(work) = self.hand_work(record) {
+            explanation.add_hand_work(&work);
+        }
+        explanation
     }
 
     /// Adds who leads a node that has no lease and more to come: its queue here, another conductor, or none.

@@ -1,7 +1,7 @@
 //! What an operator is to do with a node that rests, is held or has failed.
 
 use crate::explain::Waiting;
-use farrier_conductor::model::{Activity, Fault, Node, ProvisionState};
+use farrier_conductor::model::{Fault, Node, ProvisionState};
 
 /// A state, what its node waits for, what to do, and the verbs that do it.
 type Row = (ProvisionState, &'static str, &'static str, &'static [&'static str]);
@@ -89,10 +89,7 @@ pub(crate) fn is_to_act(node: &Node) -> Waiting {
     let state = node.provision_state;
     let row = ROWS.iter().find(|(of, ..)| *of == state);
     let (_, because, next, verbs) = row.copied().unwrap_or((state, "", "", &[]));
-    let whom = match state.activity() {
-        Activity::Rest if !node.maintenance => "nobody",
-        _ => "an operator",
-    };
+    let whom = if state.needs_operator(node.maintenance) { "an operator" } else { "nobody" };
     let (because, next, commands) = match node.maintenance {
         true => in_maintenance(node, because, next, verbs),
         false => {

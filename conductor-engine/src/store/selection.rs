@@ -94,6 +94,28 @@ pub enum Filter {
     HasTrait(String),
     /// A text that is no column has this part.
     Contains(&'static str, String),
+    /// An operator must act before anything happens to the node
+    /// ([`ProvisionState::needs_operator`](farrier_conductor::model::ProvisionState::needs_operator)), or not.
+    NeedsOperator(bool),
+    /// What names the node begins with a text, see [`Self::begins_with`].
+    BeginsWith {
+        /// Its name.
+        name: String,
+        /// Its identity, or that of its instance.
+        uuid: String,
+        /// The hardware address of one of its ports.
+        address: String,
+    },
+}
+
+impl Filter {
+    /// The name, the identity, that of the instance, or the hardware address of a port begins with this text. Names alone
+    /// distinguish small and capital letters.
+    pub fn begins_with(text: &str) -> Self {
+        let uuid = text.to_lowercase();
+        let address = uuid.replace('-', ":");
+        Self::BeginsWith { name: text.to_owned(), uuid, address }
+    }
 }
 
 /// A place in an order: the value of the column that is sorted by, and the identity for nodes that are alike in it.

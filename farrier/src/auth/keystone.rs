@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use farrier_node_api::authorization::{Authorization, Denial, Identity, Role};
+use farrier_access::{Authorization, Denial, Identity, Role};
 use farrier_protocol::json::{self, Limits};
 use futures_util::FutureExt;
 use reqwest::redirect::Policy;

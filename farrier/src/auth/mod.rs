@@ -16,7 +16,7 @@ use crate::state::StateDir;
 use crate::state::token;
 use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
-use farrier_node_api::authorization::Role;
+use farrier_access::Role;
 use std::path::PathBuf;
 
 /// The operators file.

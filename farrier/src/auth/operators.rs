@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use axum::extract::ConnectInfo;
 use axum::http::HeaderValue;
 use axum::http::request::Parts;
-use farrier_node_api::authorization::{Authorization, Denial, Identity, Role};
+use farrier_access::{Authorization, Denial, Identity, Role};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -6,7 +6,7 @@
 
 use crate::auth::password;
 use crate::state::private_file;
-use farrier_node_api::authorization::Role;
+use farrier_access::Role;
 use ring::digest::{SHA256, digest};
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};

@@ -138,8 +138,7 @@ impl Serve {
         let machines = machines.merge(netboot.router()).merge(media);
         let operators = nodes_router(conductor.clone()).merge(metrics_router(conductor.clone(), registry));
         let (serving, stopped) = watch::channel(());
-        let api_url = conductor.settings().api_url.clone();
-        let served = tokio::spawn(listeners.serve(machines, operators, api_url, stopped));
+        let served = tokio::spawn(listeners.serve(machines, operators, conductor.clone(), stopped));
         let work = async {
             tokio::select! {
                 ended = conductor.run() => Ok(ended?),

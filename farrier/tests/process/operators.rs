@@ -3,7 +3,9 @@
 use crate::agent::Script;
 use crate::conductor::{Conductor, farrier};
 use crate::site::{PATIENCE, Site};
-use reqwest::{Certificate, Client, Method, RequestBuilder, Response, StatusCode};
+use reqwest::header::{CONTENT_TYPE, COOKIE, LOCATION, ORIGIN, SET_COOKIE};
+use reqwest::redirect::Policy;
+use reqwest::{Certificate, Client, Method, RequestBuilder, Response, StatusCode, Url};
 use std::fs;
 use std::net::TcpStream;
 use std::path::Path;
@@ -16,7 +18,8 @@ pub const PASSWORD: &str = "a horse! a horse: my kingdom";
 /// A client that knows the conductor's certificate.
 pub fn client(certificate: &Path) -> Client {
     let certificate = Certificate::from_pem(&fs::read(certificate).unwrap()).unwrap();
-    Client::builder().timeout(PATIENCE).no_proxy().tls_certs_only([certificate]).build().unwrap()
+    let builder = Client::builder().timeout(PATIENCE).no_proxy().redirect(Policy::none());
+    builder.tls_certs_only([certificate]).build().unwrap()
 }
 
 pub fn own_certificate(conductor: &Conductor) -> std::path::PathBuf {
@@ -103,6 +106,60 @@ async fn process_operators_are_asked_who_they_are_and_ramdisks_are_not() {
         assert!(!log.contains(secret), "{log}");
     }
     assert!(log.contains("by=\"admin\" method=PUT"), "{log}");
+}
+
+/// The value of the field of this name that a page has first.
+fn field(page: &str, name: &str) -> String {
+    let found = page.split_once(&format!("name=\"{name}\" value=\""));
+    let (_, rest) = found.unwrap_or_else(|| panic!("{name}: {page}"));
+    rest.split('"').next().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn process_operators_sign_in_to_the_page_with_their_names_and_roles() {
+    let site = Site::new(Script::default()).await;
+    let conductor = site.conductor("c1", "127.0.0.1:0");
+    site.enrol(&conductor);
+    let http = client(&own_certificate(&conductor));
+    for (name, role) in [("admin", "admin"), ("watcher", "reader")] {
+        conductor.auth(&["add", name, "--role", role, "--bcrypt-cost", "4"], &format!("{PASSWORD}\n"));
+        let nodes = http.get(format!("{}/v1/nodes", conductor.node_api));
+        until(StatusCode::OK, nodes.basic_auth(name, Some(PASSWORD))).await;
+    }
+    let get = async |path: &str, cookie: &str| {
+        send(http.get(format!("{}{path}", conductor.node_api)).header(COOKIE, cookie)).await
+    };
+    let post = async |path: &str, cookie: &str, origin: &str, fields: &[(&str, &str)]| {
+        let body = Url::parse_with_params("http://x", fields).unwrap().query().unwrap().to_owned();
+        let request = http.post(format!("{}{path}", conductor.node_api)).body(body).header(ORIGIN, origin);
+        send(request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").header(COOKIE, cookie)).await
+    };
+    for (name, expected) in [("admin", StatusCode::SEE_OTHER), ("watcher", StatusCode::FORBIDDEN)] {
+        let form = get("/page/", "").await;
+        assert_eq!(form.status(), StatusCode::UNAUTHORIZED);
+        let cookie = form.headers()[SET_COOKIE].to_str().unwrap().to_owned();
+        assert!(cookie.ends_with("; HttpOnly; SameSite=Strict; Secure"), "{cookie}");
+        let token = field(&form.text().await.unwrap(), "form_token");
+        let fields = [("form_token", token.as_str()), ("user", name), ("password", PASSWORD)];
+        let elsewhere = post("/page/sign-in", &cookie, "https://evil.example", &fields).await;
+        assert_eq!(elsewhere.status(), StatusCode::FORBIDDEN);
+        let answer = post("/page/sign-in", &cookie, &conductor.node_api, &fields).await;
+        assert_eq!(
+            (answer.status(), &answer.headers()[LOCATION]),
+            (StatusCode::SEE_OTHER, &"/page/".parse().unwrap())
+        );
+        let cookie = answer.headers()[SET_COOKIE].to_str().unwrap().to_owned();
+        assert!(get("/page/", &cookie).await.text().await.unwrap().contains("<bdi>n1</bdi>"));
+        let node = get("/page/nodes/n1", &cookie).await.text().await.unwrap();
+        let (token, seen) = (field(&node, "form_token"), field(&node, "seen"));
+        let fields = [("form_token", token.as_str()), ("seen", &seen), ("reason", "a new fan")];
+        let answer = post("/page/nodes/n1/orders/maintenance", &cookie, &conductor.node_api, &fields).await;
+        assert_eq!(answer.status(), expected, "{name}");
+    }
+    assert_eq!(site.record().await.node.maintenance_reason.as_deref(), Some("a new fan"));
+    let log = conductor.log();
+    assert!(log.contains("by=\"admin\" method=POST path=\"/page/nodes/n1/orders/maintenance\""), "{log}");
+    assert!(!log.contains(PASSWORD) && !log.contains("a horse"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,11 +1,11 @@
 //! What is kept of the serial console of a machine, and typing at it. It may tell secrets, so readers get nothing of it.
 
-use crate::authorization::{Identity, sees_consoles};
 use crate::wire::reply::Refusal;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::StatusCode;
+use farrier_access::{Identity, sees_consoles};
 use farrier_engine::Conductor;
 use farrier_engine::evidence::console_log::ConsolePart;
 use serde::Deserialize;

@@ -1,9 +1,9 @@
 //! What is known of a node: what it waits for, and what is proven of its disks.
 
-use crate::authorization::{Identity, sees_consoles};
 use crate::wire::reply::{Refusal, masked};
 use axum::Json;
 use axum::extract::{Extension, Path, State};
+use farrier_access::{Identity, sees_consoles};
 use farrier_engine::Conductor;
 use farrier_engine::evidence::erasing::ErasureRecord;
 use serde_json::Value;

@@ -1,12 +1,12 @@
 //! The logs of ramdisks that were kept. They may tell secrets of the instance, so readers get the list alone.
 
-use crate::authorization::{Identity, Role};
 use crate::wire::reply::Refusal;
 use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
+use farrier_access::{Identity, Role};
 use farrier_conductor::interfaces::PictureFormat;
 use farrier_engine::Conductor;
 use serde_json::{Value, json};

@@ -1,11 +1,11 @@
 //! The serial console of a machine, for its users.
 
-use crate::authorization::{Identity, sees_consoles};
 use crate::wire::reply::{Refusal, read_json};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
+use farrier_access::{Identity, sees_consoles};
 use farrier_engine::Conductor;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,12 +1,12 @@
 //! Virtual drives of a machine, and what is in them.
 
-use crate::authorization::{Identity, sees_consoles};
 use crate::wire::asked::Asked;
 use crate::wire::reply::{Refusal, read_json};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
+use farrier_access::{Identity, sees_consoles};
 use farrier_conductor::model::BootDevice;
 use farrier_engine::Conductor;
 use farrier_protocol::lookup::MASKED;

@@ -10,7 +10,7 @@ use crate::host::command::{run, run_quietly};
 use crate::host::workspace::{Workspace, cargo};
 
 /// The crates whose rooms have levels, and their pictures a place in the book.
-const CRATES: [&str; 3] = ["farrier-conductor", "farrier-engine", "farrier-node-api"];
+const CRATES: [&str; 4] = ["farrier-conductor", "farrier-engine", "farrier-node-api", "farrier-page"];
 
 /// The page of the book.
 const PAGE: &str = "docs/src/conductor-rooms.md";

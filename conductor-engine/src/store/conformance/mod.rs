@@ -69,6 +69,7 @@ checks! {
     nodes::what_is_kept_of_a_node_is_all_of_it,
     nodes::lists_are_filtered_sorted_and_gone_through_in_parts,
     nodes::l03_nodes_are_found_by_traits_and_addresses_of_their_bmcs,
+    nodes::nodes_are_found_by_the_beginning_of_what_names_them,
     nodes::nodes_are_counted_by_shard,
     nodes::k41_a_list_has_the_columns_that_it_asks_for,
     nodes::l01_a_revision_changes_with_everything_that_a_worker_looks_at,

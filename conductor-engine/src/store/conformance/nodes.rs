@@ -211,6 +211,8 @@ pub(super) async fn lists_are_filtered_sorted_and_gone_through_in_parts(store: A
             3,
         ),
         (vec![Filter::IsOneOf(column("name"), vec!["' OR 1 = 1 --".into()])], 0),
+        (vec![Filter::NeedsOperator(true)], 10),
+        (vec![Filter::NeedsOperator(false)], 10),
     ] {
         let found = walk(Selection { filters: filters.clone(), ..by_name.clone() }, "name").await;
         assert_eq!(found.len(), expected, "{filters:?}");
@@ -261,6 +263,36 @@ pub(super) async fn l03_nodes_are_found_by_traits_and_addresses_of_their_bmcs(st
     first.provision_state = ProvisionState::Manageable;
     store.write(&lease, &Change::of(&first)).await.unwrap();
     assert_eq!(at("198.51.100.1").await, Vec::<Uuid>::new(), "it waits for no ramdisk");
+}
+
+pub(super) async fn nodes_are_found_by_the_beginning_of_what_names_them(store: Arc<dyn Store>) {
+    let mut named = node("Rack1-u07", &["52:54:00:ab:00:01", "52:54:00:ab:00:02"]);
+    named.instance_uuid.set("0badcafe-0000-4000-8000-000000000001".parse().unwrap()).unwrap();
+    let nameless = Node { name: None, ..node("", &["52:54:00:cd:00:01"]) };
+    for node in [&named, &nameless] {
+        store.create(node).await.unwrap();
+    }
+    let uuid = |node: &Node, length: usize| node.uuid.to_string()[..length].to_owned();
+    for (start, expected) in [
+        ("Rack1-u07", vec![&named]),
+        ("Rack1", vec![&named]),
+        ("rack1", vec![]),
+        ("ack1", vec![]),
+        (&uuid(&named, 12), vec![&named]),
+        (&uuid(&nameless, 36).to_uppercase(), vec![&nameless]),
+        ("0badcafe-0000-4", vec![&named]),
+        ("52:54:00:ab", vec![&named]),
+        ("52-54-00-CD", vec![&nameless]),
+        ("%", vec![]),
+        ("' OR 1 = 1 --", vec![]),
+        ("\u{10FFFF}", vec![]),
+    ] {
+        let selection = Selection::all(vec![Filter::begins_with(start)]);
+        let expected: Vec<_> = expected.iter().map(|node| node.uuid).collect();
+        assert_eq!(store.identities(&selection).await.unwrap(), expected, "{start}");
+    }
+    let both = Selection::all(vec![Filter::begins_with("52:54")]);
+    assert_eq!(store.identities(&both).await.unwrap().len(), 2);
 }
 
 pub(super) async fn nodes_are_counted_by_shard(store: Arc<dyn Store>) {

@@ -66,6 +66,14 @@ fn is_met(filter: &Filter, node: &Node) -> bool {
         Filter::AnyIs(columns, wanted) => columns.iter().any(|of| text(*of).as_ref() == Some(wanted)),
         Filter::IsOrHasNone(of, wanted) => text(*of).is_none_or(|text| text == *wanted),
         Filter::HasTrait(name) => node.traits.contains(name),
+        Filter::NeedsOperator(needs) => node.provision_state.needs_operator(node.maintenance) == *needs,
+        Filter::BeginsWith { name, uuid, address } => {
+            let instance = node.instance_uuid.get().map(|instance| instance.to_string());
+            node.name.as_ref().is_some_and(|own| own.starts_with(name))
+                || node.uuid.to_string().starts_with(uuid)
+                || instance.is_some_and(|instance| instance.starts_with(uuid))
+                || node.ports.iter().any(|port| port.address.to_string().starts_with(address))
+        }
         Filter::Contains(field, part) => {
             let part = part.to_ascii_lowercase();
             noted(field).as_str().is_some_and(|text| text.to_ascii_lowercase().contains(&part))

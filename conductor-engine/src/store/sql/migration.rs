@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
 /// Each layout with its number and name. One that was released is never changed.
-const MIGRATIONS: &[(i64, &str, &str)] = &[(1, "initial", include_str!("migrations/0001_initial.sql"))];
+const MIGRATIONS: &[(i64, &str, &str)] = &[
+    (1, "initial", include_str!("migrations/0001_initial.sql")),
+    (2, "lists", include_str!("migrations/0002_lists.sql")),
+];
 
 /// Pause before a migration is tried again that another process carries out.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -203,6 +203,12 @@ impl ProvisionState {
         (Some(family), activity)
     }
 
+    /// Whether an operator must act before anything happens to a node in this state, with or without maintenance. A node
+    /// at rest needs none otherwise, and one that waits has a deadline.
+    pub fn needs_operator(self, maintenance: bool) -> bool {
+        maintenance || matches!(self.activity(), Hold | Failed)
+    }
+
     /// Whether a conductor works on the node, so that a conductor that starts finds the work cut off.
     pub fn is_worked_on(self) -> bool {
         self.activity() == Work

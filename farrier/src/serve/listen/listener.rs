@@ -11,8 +11,8 @@ use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
-use axum::response::IntoResponse;
-use farrier_node_api::authorization::Denial;
+use farrier_access::Denial;
+use farrier_node_api::authorization::denied;
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
@@ -41,8 +41,8 @@ pub(crate) type Tls = watch::Receiver<Arc<ServerConfig>>;
 /// Whether the listener stops.
 type Stopped = watch::Receiver<bool>;
 
-/// Where the paths of the node API begin.
-const API: &str = "/v1";
+/// Where the paths begin that read the store: those of the node API, and of the page.
+const READING: [&str; 2] = ["/v1", farrier_page::ROOT];
 
 /// Reason of the refusal where there is no memory for a body, or another client got it.
 const NO_MEMORY: &str = "there is no memory for the body of this request now; send it again later";
@@ -274,7 +274,7 @@ impl Host {
         request.extensions_mut().insert(ConnectInfo(peer));
         let reception = self.memory.reception(peer.ip(), Arc::clone(&is_answered));
         // Boot files have permits of their own, which last longer.
-        let needs_permit = request.uri().path().starts_with(API);
+        let needs_permit = READING.iter().any(|root| request.uri().path().starts_with(root));
         let permit = Arc::<Mutex<Option<FairPermit>>>::default();
         let (requests, taken, patience) = (self.requests.clone(), Arc::clone(&permit), self.limits.patience);
         let permitted = async move {
@@ -311,7 +311,7 @@ impl Host {
 
 /// The response to a client that should come again.
 fn unavailable(reason: &str) -> Response<Body> {
-    Denial::Unavailable { reason: reason.to_owned() }.into_response()
+    denied(Denial::Unavailable { reason: reason.to_owned() })
 }
 
 /// Shakes hands; gives nothing when the client speaks no TLS.

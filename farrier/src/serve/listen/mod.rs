@@ -22,8 +22,11 @@ use anyhow::{Context, bail};
 use axum::http::Uri;
 use axum::{Extension, Router};
 use clap::{Args, ValueEnum};
-use farrier_node_api::authorization::{Authorization, Role, authorized};
+use farrier_access::{Authorization, Role};
+use farrier_engine::Conductor;
+use farrier_node_api::authorization::authorized;
 use farrier_node_api::{PublicUrl, Scheme};
+use farrier_page::{Site, page_router};
 use reqwest::Url;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -54,7 +57,7 @@ pub(crate) struct ListenerOptions {
     /// Address of the ramdisk API: lookup and heartbeat. Port 0 selects a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value = "0.0.0.0:6385")]
     listen: SocketAddr,
-    /// Address of the node API.
+    /// Address of the node API, of metrics and of the page, which browsers find at /page/.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6386")]
     admin_listen: SocketAddr,
     /// URL of the node API as operators reach it, for links in responses [default: the URL of each request].
@@ -209,10 +212,16 @@ impl Listeners {
         format!("{}://{}", self.ramdisk.scheme(), reachable(self.ramdisk.address))
     }
 
+    /// Whether browsers reach the page by HTTPS: its listener speaks it, or a proxy before it.
+    fn is_https(&self) -> bool {
+        self.admin.tls.is_some() || self.admin_url.as_ref().is_some_and(|url| url.starts_with("https:"))
+    }
+
     /// Prints their addresses.
     pub(crate) fn announce(&self) {
         println!("ramdisk API listening on {}://{}", self.ramdisk.scheme(), self.ramdisk.address);
         println!("node API listening on {}://{}", self.admin.scheme(), self.admin.address);
+        println!("page at {}://{}{}/", self.admin.scheme(), self.admin.address, farrier_page::ROOT);
         for (api, listener) in [("ramdisk", &self.ramdisk), ("node", &self.admin)] {
             if let Some((_, fingerprint)) = &listener.tls {
                 println!("{api} API uses the certificate {fingerprint}");
@@ -225,17 +234,19 @@ impl Listeners {
         }
     }
 
-    /// Serves both, operators behind the authorization, until `stopped` has no sender any more.
-    /// Machines reach the conductor at this URL.
+    /// Serves both, operators behind the authorization, until `stopped` has no sender any more. The page has sessions,
+    /// and signs operators in by the same authorization. Machines reach the conductor at this URL.
     pub(crate) async fn serve(
         self,
         machines: Router,
         operators: Router,
-        api_url: String,
+        conductor: Conductor,
         stopped: watch::Receiver<()>,
     ) {
-        let machines = with_url(machines, Some(&api_url));
-        let operators = authorized(operators, self.authorization);
+        let machines = with_url(machines, Some(&conductor.settings().api_url));
+        let site = Site { is_https: self.is_https() };
+        let page = page_router(conductor, Arc::clone(&self.authorization), site);
+        let operators = authorized(operators, self.authorization).merge(page);
         let operators = same_site(with_url(operators, self.admin_url.as_deref()), self.names);
         tokio::join!(self.ramdisk.serve(machines, stopped.clone()), self.admin.serve(operators, stopped));
     }

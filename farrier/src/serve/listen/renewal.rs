@@ -107,7 +107,7 @@ pub(crate) fn operators(
 mod tests {
     use super::*;
     use crate::auth::Credential;
-    use farrier_node_api::authorization::Role;
+    use farrier_access::Role;
     use std::fs;
 
     #[test]

@@ -9,11 +9,15 @@ use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
-use farrier_node_api::authorization::Denial;
+use axum::response::Response;
+use farrier_access::Denial;
+use farrier_node_api::authorization::denied;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
+
+/// Where bodies are forms. Their pages have each form prove that it is theirs.
+const FORMS: &str = "/page/";
 
 /// Names of this host for itself.
 const LOCAL_HOST: &str = "localhost";
@@ -21,6 +25,7 @@ const LOCAL_HOST: &str = "localhost";
 /// Where bodies are what is typed, and no JSON.
 const TYPED: (&str, &str) = ("/farrier/v1/nodes/", "/console");
 const BYTES: &str = "application/octet-stream";
+const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Under which names a listener is asked.
 #[derive(Debug, Clone)]
@@ -61,7 +66,7 @@ async fn check(State(names): State<Names>, request: Request, next: Next) -> Resp
     match refusal(&names, &request) {
         None => next.run(request).await,
         Some((status, reason)) => {
-            let mut response = Denial::Forbidden { reason }.into_response();
+            let mut response = denied(Denial::Forbidden { reason });
             *response.status_mut() = status;
             response
         }
@@ -88,11 +93,17 @@ fn refusal(names: &Names, request: &Request) -> Option<(StatusCode, String)> {
     }
     let has_body = !request.body().is_end_stream();
     let kind = text(headers, CONTENT_TYPE).unwrap_or_default();
-    let is_typed = request.uri().path().starts_with(TYPED.0) && request.uri().path().ends_with(TYPED.1);
-    if !has_body || is_json(kind) || (is_typed && kind.eq_ignore_ascii_case(BYTES)) {
+    let path = request.uri().path();
+    let (wanted, is_wanted) = match path {
+        path if path.starts_with(FORMS) => (FORM, essence(kind) == FORM),
+        path if path.starts_with(TYPED.0) && path.ends_with(TYPED.1) => {
+            (BYTES, is_json(kind) || kind.eq_ignore_ascii_case(BYTES))
+        }
+        _ => ("application/json", is_json(kind)),
+    };
+    if !has_body || is_wanted {
         return None;
     }
-    let wanted = if is_typed { BYTES } else { "application/json" };
     let reason = format!("the Content-Type of a body must be {wanted}, not {kind:?}");
     Some((StatusCode::UNSUPPORTED_MEDIA_TYPE, reason))
 }
@@ -101,9 +112,14 @@ fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).map(|value| value.to_str().unwrap_or_default())
 }
 
+/// A media type without its parameters.
+fn essence(kind: &str) -> String {
+    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
 /// JSON, or something written as JSON, such as a JSON Patch.
 fn is_json(kind: &str) -> bool {
-    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let kind = essence(kind);
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
@@ -167,7 +183,7 @@ mod tests {
 
     #[test]
     fn n16_bodies_count_as_json_alone() {
-        let console = "/farrier/v1/nodes/n1/console";
+        let (console, page) = ("/farrier/v1/nodes/n1/console", "/page/sign-in");
         for (path, kind, expected) in [
             ("/v1/nodes", Some("application/json"), 200),
             ("/v1/nodes", Some("Application/JSON; charset=utf-8"), 200),
@@ -180,6 +196,13 @@ mod tests {
             ("/v1/nodes", None, 415),
             (console, Some("application/octet-stream"), 200),
             (console, Some("text/plain"), 415),
+            (page, Some("application/x-www-form-urlencoded"), 200),
+            (page, Some("Application/X-WWW-Form-Urlencoded; charset=utf-8"), 200),
+            (page, Some("multipart/form-data; boundary=x"), 415),
+            (page, Some("text/plain"), 415),
+            (page, Some("application/json"), 415),
+            (page, None, 415),
+            ("/pages/sign-in", Some("application/x-www-form-urlencoded"), 415),
         ] {
             let headers: Vec<_> = kind.iter().map(|kind| ("content-type", *kind)).collect();
             assert_eq!(status(&Names::any(), path, &headers, "{}"), expected, "{path} {kind:?}");

@@ -67,7 +67,8 @@ pub const REWRITTEN: &[&str] = &[
 ];
 
 /// Sources in which none of them may stand, beside the book. The last two lines are still in the conductor's crates.
-pub const REWRITTEN_IN: [&str; 7] = [
+pub const REWRITTEN_IN: [&str; 9] = [
+    "access/src",
     "agent/src",
     "conductor-engine/src",
     "conductor-lib/src",
@@ -75,4 +76,5 @@ pub const REWRITTEN_IN: [&str; 7] = [
     "farrier/src",
     "image-build/src",
     "node-api/src",
+    "page/src",
 ];

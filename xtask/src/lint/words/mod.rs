@@ -34,7 +34,8 @@ const MOST_LONG: f64 = 2.0;
 const PROGRAMS: [&str; 3] = ["agent", "farrier", "image-build"];
 
 /// Libraries whose documentation is held to the list of words.
-const LIBRARIES: [&str; 14] = [
+const LIBRARIES: [&str; 16] = [
+    "access",
     "agent",
     "boot",
     "conductor-engine",
@@ -48,6 +49,7 @@ const LIBRARIES: [&str; 14] = [
     "linux",
     "media",
     "node-api",
+    "page",
     "protocol",
 ];
 

@@ -13,6 +13,8 @@ pub(in crate::store) enum Reads {
     Found(&'static [&'static str]),
     /// As many rows as a page has, in the order of an index.
     Page,
+    /// The same, in the order of the index with this name.
+    PageOf(&'static str),
     /// All rows.
     All,
 }
@@ -72,6 +74,11 @@ fn filters() -> Vec<(Vec<Filter>, Reads)> {
         (vec![Filter::Flag(column("maintenance"), true)], Reads::Page),
         (vec![Filter::AnyIs(vec![column("owner"), column("lessee")], "x".into())], Reads::Page),
         (vec![Filter::Contains("description", "50 %".into())], Reads::Page),
+        (vec![Filter::NeedsOperator(true)], Reads::PageOf("nodes_for_operators")),
+        (vec![Filter::NeedsOperator(true), is("driver")], Reads::PageOf("nodes_for_operators")),
+        (vec![Filter::NeedsOperator(false)], Reads::Page),
+        (vec![Filter::begins_with("node-1")], Reads::Found(&["uuid"])),
+        (vec![Filter::begins_with("node-1"), Filter::NeedsOperator(false)], Reads::Found(&["uuid"])),
         (vec![Filter::IsOneOf(column("name"), Vec::new())], Reads::All),
     ]
 }
@@ -95,7 +102,8 @@ fn nodes(dialect: Dialect) -> Vec<Example> {
                 add(&Selection { filters, ..place.clone() }, reads);
             }
             for (name, _) in NODE.iter().chain([&("uuid", NodeColumn::UUID.kind)]) {
-                let reads = if ["uuid", "created_at"].contains(name) { Reads::Page } else { Reads::All };
+                let is_page = ["uuid", "created_at", "name", "provision_updated_at"].contains(name);
+                let reads = if is_page { Reads::Page } else { Reads::All };
                 add(&Selection { sort: column(name), ..place.clone() }, reads);
             }
         }

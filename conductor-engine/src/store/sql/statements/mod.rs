@@ -103,6 +103,19 @@ mod tests {
         }
     }
 
+    /// The index of these nodes is found by the text of its condition.
+    #[test]
+    fn nodes_that_need_an_operator_are_those_of_explain_and_of_their_index() {
+        for state in ProvisionState::ALL {
+            let needs = state.needs_operator(false);
+            assert_eq!(NEEDS_OPERATOR.contains(&format!("'{state}'")), needs, "{state}");
+            assert!(state.needs_operator(true), "{state}");
+        }
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").replace("nodes.", "");
+        let index = words(include_str!("../migrations/0002_lists.sql"));
+        assert!(index.ends_with(&format!("WHERE {};", words(NEEDS_OPERATOR))), "{index}");
+    }
+
     #[test]
     fn statements_name_the_columns_in_their_order() {
         let assigned = |columns: &[(&str, _)], first: usize| {
@@ -130,6 +143,7 @@ mod tests {
         let mut statements: Vec<_> = fixed().map(|(_, text)| text.to_owned()).collect();
         statements.extend(every(Dialect::Sqlite).into_iter().map(|example| example.text));
         statements.push(include_str!("../migrations/0001_initial.sql").to_owned());
+        statements.push(include_str!("../migrations/0002_lists.sql").to_owned());
         // A statement that needs one of these needs two texts; `?` is no parameter of PostgreSQL.
         for word in [
             "?",

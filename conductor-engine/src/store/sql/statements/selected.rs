@@ -23,6 +23,14 @@ const ALWAYS_SET: &[&str] = &[
     "protected",
 ];
 
+/// The nodes that need an operator (`ProvisionState::needs_operator`), as the condition of their index says.
+pub(in crate::store) const NEEDS_OPERATOR: &str = "nodes.maintenance OR nodes.provision_state IN \
+    ('deploy hold', 'deploy failed', 'error', 'clean hold', 'clean failed', 'inspect failed', 'adopt failed', \
+    'rescue failed', 'unrescue failed', 'service hold', 'service failed')";
+
+/// The last character in the order of texts, which ends the range of those that begin alike.
+const LAST: char = char::MAX;
+
 /// The end of a statement under way: its conditions, and the values of their parameters.
 #[derive(Default)]
 struct Conditions {
@@ -183,6 +191,9 @@ fn condition(dialect: Dialect, filter: &Filter, conditions: &mut Conditions) -> 
                 columns.iter().map(|column| format!("nodes.{} = {}", column.name, conditions.text(text)));
             format!("({})", is.collect::<Vec<_>>().join(" OR "))
         }
+        Filter::NeedsOperator(true) => format!("({NEEDS_OPERATOR})"),
+        Filter::NeedsOperator(false) => format!("NOT ({NEEDS_OPERATOR})"),
+        Filter::BeginsWith { name, uuid, address } => begins_with([name, uuid, address], conditions),
         Filter::HasTrait(name) => {
             let name = conditions.text(name);
             format!(
@@ -199,6 +210,20 @@ fn condition(dialect: Dialect, filter: &Filter, conditions: &mut Conditions) -> 
             )
         }
     }
+}
+
+/// Each index gives the nodes that it has in a range, so that no node is read that is not found.
+fn begins_with([name, uuid, address]: [&str; 3], conditions: &mut Conditions) -> String {
+    let mut range = |column: &str, start: &str| {
+        let start_of = conditions.text(start);
+        format!("{column} >= {start_of} AND {column} < {}", conditions.text(format!("{start}{LAST}")))
+    };
+    let (name, uuid, instance, address) =
+        (range("name", name), range("uuid", uuid), range("instance_uuid", uuid), range("address", address));
+    format!(
+        "nodes.uuid IN (SELECT uuid FROM nodes WHERE {name} UNION SELECT uuid FROM nodes WHERE {uuid} \
+         UNION SELECT uuid FROM nodes WHERE {instance} UNION SELECT node FROM ports WHERE {address})"
+    )
 }
 
 /// A text as a pattern that means itself.

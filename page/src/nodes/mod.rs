@@ -1,0 +1,25 @@
+//! The list of nodes.
+
+mod cursor;
+mod query;
+mod rows;
+mod view;
+
+use crate::refusal::Refusal;
+use crate::session::Visitor;
+use axum::extract::{Extension, RawQuery, State};
+use farrier_engine::Conductor;
+use maud::Markup;
+use query::ListQuery;
+
+/// `GET /page/`
+pub(crate) async fn list(
+    State(conductor): State<Conductor>,
+    Extension(visitor): Extension<Visitor>,
+    RawQuery(query): RawQuery,
+) -> Result<Markup, Refusal> {
+    let query = ListQuery::read(query.as_deref().unwrap_or_default())?;
+    let counts = conductor.store().provision_states().await?;
+    let page = rows::read(&conductor, &query).await?;
+    Ok(view::page(&visitor, &query, &counts, &page, conductor.now()))
+}

@@ -1,0 +1,149 @@
+//! How the list looks.
+
+use super::query::{By, ListQuery, ORDERS, WORDS, Word};
+use super::rows::{Page, Row};
+use crate::session::Visitor;
+use crate::{frame, html};
+use farrier_conductor::model::ProvisionState;
+use maud::{Markup, html};
+use time::OffsetDateTime;
+
+/// The columns of the table.
+const HEAD: [&str; 8] =
+    ["Node", "State", "Since", "Power", "Attention", "Driver", "Conductor group", "Instance"];
+
+/// The whole page.
+pub(crate) fn page(
+    visitor: &Visitor,
+    query: &ListQuery,
+    counts: &[(ProvisionState, u64)],
+    page: &Page,
+    now: OffsetDateTime,
+) -> Markup {
+    let content = html! {
+        (states(query, counts))
+        (filters(query))
+        @if page.rows.is_empty() {
+            p { @if query.is_everything() { "There are no nodes yet." } @else { "No node is like that." } }
+        } @else {
+            (table(&page.rows, now))
+        }
+        nav.pages aria-label="Parts of the list" {
+            @if query.after.is_some() { a href=(query.with("", "")) { "First page" } }
+            @if let Some(next) = &page.next { a href=(query.after(next)) rel="next" { "Next page" } }
+        }
+    };
+    frame::page("Nodes", Some(visitor), &content)
+}
+
+/// How many nodes are in each state, each a way to these.
+fn states(query: &ListQuery, counts: &[(ProvisionState, u64)]) -> Markup {
+    let total: u64 = counts.iter().map(|(_, count)| count).sum();
+    let count =
+        |state: &ProvisionState| counts.iter().find(|(of, _)| of == state).map_or(0, |(_, count)| *count);
+    let chosen = query.value("state");
+    html! {
+        nav.states aria-label="Nodes by state" {
+            a href=(query.with("state", "")) aria-current=[chosen.is_empty().then_some("true")] {
+                "All " b { (total) }
+            }
+            @for state in ProvisionState::ALL.iter().filter(|state| count(state) > 0) {
+                a href=(query.with("state", state.as_str())) aria-current=[(chosen == state.as_str()).then_some("true")] {
+                    (html::state(*state)) " " b { (count(state)) }
+                }
+            }
+        }
+    }
+}
+
+fn filters(query: &ListQuery) -> Markup {
+    let [search, others @ ..] = WORDS else { return html! {} };
+    html! {
+        form.filters action="/page/" role="search" {
+            (field(query, search))
+            details open[!query.is_everything()] {
+                summary { "Filters and order" }
+                div.fields {
+                    @for word in others { (field(query, word)) }
+                    div {
+                        label for="sort" { "Order" }
+                        select #sort name="sort" {
+                            @for order in ORDERS {
+                                option value=(order.name) selected[*order == query.order()] { (order.label) }
+                            }
+                        }
+                    }
+                }
+            }
+            button { "Show" }
+            @if !query.is_everything() { a href="/page/" { "Show all" } }
+        }
+    }
+}
+
+fn field(query: &ListQuery, word: &Word) -> Markup {
+    let value = query.value(word.name);
+    html! {
+        div {
+            label for=(word.name) { (word.label) }
+            @match word.by.choices() {
+                Some(choices) => select id=(word.name) name=(word.name) {
+                    option value="" { "any" }
+                    @for choice in choices {
+                        option value=(choice) selected[choice == value] { (shown(word.by, choice)) }
+                    }
+                },
+                None => input id=(word.name) name=(word.name) value=(value) maxlength="255";,
+            }
+        }
+    }
+}
+
+/// A choice in words.
+fn shown(by: By, choice: &str) -> &str {
+    match (by, choice) {
+        (By::Operator, "operator") => "yes",
+        (By::Operator, _) => "no",
+        (_, choice) => choice,
+    }
+}
+
+fn table(rows: &[Row], now: OffsetDateTime) -> Markup {
+    html! {
+        table.nodes {
+            caption { "Nodes" }
+            (html::head(&HEAD))
+            tbody { @for row in rows { (line(row, now)) } }
+        }
+    }
+}
+
+fn line(row: &Row, now: OffsetDateTime) -> Markup {
+    let path = format!("/page/nodes/{}", row.uuid());
+    let cell = |name: &str, content: Markup| html! { td data-label=(name) { (content) } };
+    html! {
+        tr.operator[row.needs_operator()] {
+            th scope="row" { a href=(path) { (html::text(&row.label())) } }
+            (cell(HEAD[1], row.state().map_or_else(|| html::text_or_none(None), html::state)))
+            (cell(HEAD[2], row.since().map_or_else(|| html::text_or_none(None), |since| html::ago(since, now))))
+            (cell(HEAD[3], html::text_or_none(row.text("power_state"))))
+            (cell(HEAD[4], attention(row)))
+            (cell(HEAD[5], html::text_or_none(row.text("driver"))))
+            (cell(HEAD[6], html::text_or_none(row.text("conductor_group"))))
+            (cell(HEAD[7], html::text_or_none(row.text("instance_name"))))
+        }
+    }
+}
+
+/// Why an operator has to act on a node, in words.
+fn attention(row: &Row) -> Markup {
+    if !row.needs_operator() {
+        return html::text_or_none(None);
+    }
+    html! {
+        strong.mark { "Needs an operator" }
+        @if row.is_in_maintenance() {
+            ": in maintenance" @if let Some(fault) = row.text("fault") { " by " (html::text(fault)) }
+        }
+    }
+}

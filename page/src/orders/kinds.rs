@@ -1,0 +1,289 @@
+//! The orders of the page, and when a node can have each.
+
+use farrier_conductor::model::{Activity, Event, InstanceInfo, Node, PowerAction, PowerState};
+use farrier_engine::Order;
+use farrier_engine::records::{Deployment, Forbidden};
+use serde_json::{Value, json};
+
+/// An order.
+#[derive(Debug, PartialEq)]
+pub(crate) struct OrderKind {
+    /// Its name in paths.
+    pub(crate) name: &'static str,
+    /// What its button says.
+    pub(crate) label: &'static str,
+    pub(crate) what: What,
+    pub(crate) inputs: &'static [Input],
+}
+
+/// What is ordered.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum What {
+    /// A verb of the provision interface.
+    Verb(Event),
+    /// A change of power.
+    Power(PowerAction),
+    /// Maintenance begins or ends.
+    Maintenance(bool),
+}
+
+/// A field of the form of an order.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Input {
+    pub(crate) name: &'static str,
+    pub(crate) label: &'static str,
+    pub(crate) kind: InputKind,
+    pub(crate) is_required: bool,
+}
+
+/// How a field is filled in.
+#[derive(Debug, PartialEq)]
+pub(crate) enum InputKind {
+    Text,
+    Password,
+    /// One of some texts, each with what it means.
+    Choice(&'static [(&'static str, &'static str)]),
+}
+
+/// Steps of a cleaning by hand, each of them of every agent.
+const ERASE_STEPS: &[(&str, &str)] = &[
+    ("erase_devices_metadata", "Remove partition tables and signatures (erase_devices_metadata)"),
+    ("erase_devices", "Erase all sectors (erase_devices)"),
+    ("erase_devices_express", "Erase by the drives where they can, else metadata (erase_devices_express)"),
+];
+
+const fn input(name: &'static str, label: &'static str, kind: InputKind, is_required: bool) -> Input {
+    Input { name, label, kind, is_required }
+}
+
+const IMAGE: &[Input] = &[
+    input("image_source", "URL of the image (empty: that of the record)", InputKind::Text, false),
+    input("image_checksum", "Checksum, such as sha256:… (empty: that of the record)", InputKind::Text, false),
+];
+
+const fn verb(name: &'static str, label: &'static str, event: Event, inputs: &'static [Input]) -> OrderKind {
+    OrderKind { name, label, what: What::Verb(event), inputs }
+}
+
+const fn power(name: &'static str, label: &'static str, action: PowerAction) -> OrderKind {
+    OrderKind { name, label, what: What::Power(action), inputs: &[] }
+}
+
+/// All of them, in the order of the page.
+pub(crate) const KINDS: &[OrderKind] = &[
+    verb("manage", "Manage", Event::Manage, &[]),
+    verb("inspect", "Inspect", Event::Inspect, &[]),
+    verb("provide", "Provide", Event::Provide, &[]),
+    verb("deploy", "Deploy", Event::Deploy, IMAGE),
+    verb("retry", "Retry", Event::Retry, &[]),
+    verb("unhold", "Unhold", Event::Unhold, &[]),
+    verb("abort", "Abort", Event::Abort, &[]),
+    verb(
+        "rescue",
+        "Rescue",
+        Event::Rescue,
+        &[input("password", "Password of the user rescue", InputKind::Password, true)],
+    ),
+    verb("unrescue", "Unrescue", Event::Unrescue, &[]),
+    verb("adopt", "Adopt", Event::Adopt, &[]),
+    verb("clean", "Clean", Event::Clean, &[input("step", "Step", InputKind::Choice(ERASE_STEPS), true)]),
+    verb("rebuild", "Rebuild", Event::Rebuild, &[]),
+    verb("undeploy", "Undeploy", Event::Delete, &[]),
+    power("power-on", "Power on", PowerAction::On),
+    power("soft-power-off", "Soft power off", PowerAction::SoftOff),
+    power("soft-reboot", "Soft reboot", PowerAction::SoftReboot),
+    power("power-off", "Power off", PowerAction::Off),
+    power("reboot", "Reboot", PowerAction::Reboot),
+    OrderKind {
+        name: "maintenance",
+        label: "Begin maintenance",
+        what: What::Maintenance(true),
+        inputs: &[input("reason", "Reason", InputKind::Text, false)],
+    },
+    OrderKind {
+        name: "end-maintenance",
+        label: "End maintenance",
+        what: What::Maintenance(false),
+        inputs: &[],
+    },
+];
+
+/// An order with its arguments.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Ordered {
+    Order(Order),
+    Maintenance(bool, Option<String>),
+}
+
+impl OrderKind {
+    /// The one with this name.
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        KINDS.iter().find(|kind| kind.name == name)
+    }
+
+    /// Whether the state of a node allows it. Flags of the node may still forbid it.
+    pub(crate) fn is_offered(&self, node: &Node) -> bool {
+        let state = node.provision_state;
+        let is_worked_on = state.activity() == Activity::Work || node.reservation.is_some();
+        match self.what {
+            What::Verb(event) => state.takes_verb(event) && node.reservation.is_none(),
+            What::Power(PowerAction::On) => !is_worked_on && node.power_state != Some(PowerState::On),
+            What::Power(_) => !is_worked_on && node.power_state != Some(PowerState::Off),
+            What::Maintenance(begins) => node.maintenance != begins && node.reservation.is_none(),
+        }
+    }
+
+    /// Why a flag of a node forbids it.
+    pub(crate) fn forbidden(&self, node: &Node) -> Option<String> {
+        match self.what {
+            What::Verb(event) => Forbidden::check(node, event).err().map(|forbidden| forbidden.to_string()),
+            What::Power(_) | What::Maintenance(_) => None,
+        }
+    }
+
+    /// The order with its arguments, which `text` gives by the names of the inputs.
+    ///
+    /// # Errors
+    ///
+    /// What is missing, as a sentence.
+    pub(crate) fn ordered<'a>(&self, text: impl Fn(&str) -> &'a str) -> Result<Ordered, String> {
+        for input in self.inputs {
+            let given = text(input.name);
+            if input.is_required && given.is_empty() {
+                return Err(format!("{} is missing.", input.label));
+            }
+            if let InputKind::Choice(choices) = &input.kind
+                && !choices.iter().any(|(choice, _)| *choice == given)
+            {
+                return Err(format!("{} has a value that it cannot have.", input.label));
+            }
+        }
+        let event = match self.what {
+            What::Power(action) => return Ok(Ordered::Order(Order::power(action))),
+            What::Maintenance(begins) => {
+                let reason = Some(text("reason")).filter(|reason| begins && !reason.is_empty());
+                return Ok(Ordered::Maintenance(begins, reason.map(str::to_owned)));
+            }
+            What::Verb(event) => event,
+        };
+        Ok(Ordered::Order(match event {
+            Event::Manage => Order::Manage,
+            Event::Provide => Order::Provide,
+            Event::Inspect => Order::Inspect,
+            Event::Adopt => Order::Adopt,
+            Event::Rebuild => Order::Rebuild(Deployment::default()),
+            Event::Delete => Order::Undeploy,
+            Event::Rescue => Order::rescue(text("password")),
+            Event::Unrescue => Order::Unrescue,
+            Event::Unhold => Order::Unhold,
+            Event::Abort => Order::Abort,
+            Event::Retry => Order::Retry,
+            Event::Clean => Order::clean(&[json!({"interface": "deploy", "step": text("step")})]),
+            Event::Deploy => match (text("image_source"), text("image_checksum")) {
+                ("", "") => Order::Deploy(Deployment::default()),
+                ("", _) => return Err("A checksum needs the URL of its image.".to_owned()),
+                (source, checksum) => Order::deploy(instance_info(source, checksum)),
+            },
+            Event::Service | Event::Done | Event::Fail | Event::Wait | Event::Resume | Event::Hold => {
+                return Err(format!("{event} is no order of the page."));
+            }
+        }))
+    }
+}
+
+/// An instance of an image.
+fn instance_info(source: &str, checksum: &str) -> InstanceInfo {
+    let mut info = InstanceInfo::default();
+    info.insert("image_source".to_owned(), source.into());
+    if !checksum.is_empty() {
+        info.insert("image_checksum".to_owned(), Value::from(checksum));
+    }
+    info
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farrier_conductor::model::{NewNode, ProvisionState};
+    use std::collections::BTreeSet;
+    use time::OffsetDateTime;
+
+    fn node(state: ProvisionState) -> Node {
+        let mut node = Node::enrol(NewNode::default(), OffsetDateTime::UNIX_EPOCH);
+        node.provision_state = state;
+        node
+    }
+
+    fn offered(node: &Node) -> Vec<&'static str> {
+        KINDS.iter().filter(|kind| kind.is_offered(node)).map(|kind| kind.name).collect()
+    }
+
+    #[test]
+    fn every_verb_of_operators_but_service_is_an_order_and_has_one_name() {
+        let verbs: BTreeSet<_> = KINDS
+            .iter()
+            .filter_map(|kind| match kind.what {
+                What::Verb(event) => Some(event),
+                What::Power(_) | What::Maintenance(_) => None,
+            })
+            .collect();
+        let missing: Vec<_> = Event::ALL[..14].iter().filter(|event| !verbs.contains(event)).collect();
+        assert_eq!(missing, [&Event::Service]);
+        assert!(
+            PowerAction::ALL.iter().all(|action| KINDS.iter().any(|kind| kind.what == What::Power(*action)))
+        );
+        let names: BTreeSet<_> = KINDS.iter().map(|kind| kind.name).collect();
+        assert_eq!(names.len(), KINDS.len());
+    }
+
+    #[test]
+    fn a_node_is_offered_what_its_state_allows() {
+        for (state, expected) in [
+            (ProvisionState::Enroll, "manage"),
+            (ProvisionState::Available, "manage deploy"),
+            (ProvisionState::Active, "rescue rebuild undeploy"),
+            (ProvisionState::DeployWait, "abort undeploy"),
+            (ProvisionState::DeployFailed, "deploy retry rebuild undeploy"),
+            (ProvisionState::CleanHold, "unhold abort"),
+        ] {
+            let power = "power-on soft-power-off soft-reboot power-off reboot maintenance";
+            assert_eq!(offered(&node(state)).join(" "), format!("{expected} {power}"), "{state}");
+        }
+        assert_eq!(offered(&node(ProvisionState::Deploying)), ["maintenance"]);
+        let mut on = node(ProvisionState::Enroll);
+        (on.power_state, on.maintenance) = (Some(PowerState::On), true);
+        let expected = ["manage", "soft-power-off", "soft-reboot", "power-off", "reboot", "end-maintenance"];
+        assert_eq!(offered(&on), expected);
+        on.power_state = Some(PowerState::Off);
+        assert_eq!(offered(&on), ["manage", "power-on", "end-maintenance"]);
+        on.reservation = Some("c1".into());
+        assert!(offered(&on).is_empty());
+    }
+
+    #[test]
+    fn an_order_has_its_arguments_or_says_what_is_missing() {
+        let with = |name: &str, fields: &[(&str, &'static str)]| {
+            let kind = OrderKind::named(name).unwrap();
+            kind.ordered(|field| {
+                fields.iter().find(|(name, _)| *name == field).map_or("", |(_, value)| value)
+            })
+        };
+        assert_eq!(with("rescue", &[]).unwrap_err(), "Password of the user rescue is missing.");
+        assert!(with("clean", &[("step", "rm_rf")]).unwrap_err().contains("cannot have"));
+        assert!(with("deploy", &[("image_checksum", "sha256:0")]).is_err());
+        assert_eq!(with("deploy", &[]).unwrap(), Ordered::Order(Order::Deploy(Deployment::default())));
+        let Ordered::Order(Order::Deploy(deployment)) =
+            with("deploy", &[("image_source", "http://h/i"), ("image_checksum", "sha256:0")]).unwrap()
+        else {
+            panic!("a deployment")
+        };
+        let info = json!({"image_source": "http://h/i", "image_checksum": "sha256:0"});
+        assert_eq!(json!(deployment.instance_info), info);
+        let reason = Some("fan".to_owned());
+        assert_eq!(with("maintenance", &[("reason", "fan")]).unwrap(), Ordered::Maintenance(true, reason));
+        assert_eq!(with("end-maintenance", &[]).unwrap(), Ordered::Maintenance(false, None));
+        for kind in KINDS.iter().filter(|kind| kind.inputs.is_empty()) {
+            assert!(kind.ordered(|_| "").is_ok(), "{}", kind.name);
+        }
+    }
+}
