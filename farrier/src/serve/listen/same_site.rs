@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use farrier_node_api::authorization::Denial;
+use farrier_node_api::{ERROR_CODE_HEADER, FOREIGN_REQUEST, INVALID_REQUEST};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -63,6 +64,9 @@ async fn check(State(names): State<Names>, request: Request, next: Next) -> Resp
         Some((status, reason)) => {
             let mut response = Denial::Forbidden { reason }.into_response();
             *response.status_mut() = status;
+            let is_foreign = status == StatusCode::FORBIDDEN;
+            let code = if is_foreign { FOREIGN_REQUEST } else { INVALID_REQUEST }.to_string();
+            response.headers_mut().insert(ERROR_CODE_HEADER, code.parse().expect("a code is plain text"));
             response
         }
     }
