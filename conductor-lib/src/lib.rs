@@ -15,7 +15,7 @@
 //! | the same, and it commands agents | [`agent::AgentClient`](crate::agent) | `client` |
 //! | a driver of machines | [`interfaces::PowerInterface`](crate::interfaces) and its siblings | `drivers` |
 //! | a way to deploy | [`deploy::AgentDeploy`](crate::deploy), or [`deploy::DeployInterface`](crate::deploy) without an agent | `drivers` |
-//! | tests of a driver | [`testing`](crate::testing): a host in memory, a machine that is not there, a scripted agent | `testing` |
+//! | tests of a driver | [`testing`]: a host in memory, a fake machine, a scripted agent | `testing` |
 //!
 //! ```
 //! use farrier_conductor::heartbeat::{Next, Situation, accept, next};

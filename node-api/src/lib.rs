@@ -25,5 +25,5 @@ mod resources;
 mod wire;
 
 pub use wire::asked::{PublicUrl, Scheme};
-pub use wire::codes::{ERROR_CODE_HEADER, REQUEST_ERRORS};
+pub use wire::codes::{ERROR_CODE_HEADER, FOREIGN_REQUEST, INVALID_REQUEST, REQUEST_ERRORS};
 pub use wire::version::description;

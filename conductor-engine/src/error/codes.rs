@@ -32,6 +32,8 @@ error_codes! {
     LED_ELSEWHERE = 115, "Another conductor leads the node, and only that one can do this.",
         "Send the request to the conductor that the text names.";
     STOPPING = 116, "The conductor stops and takes no orders.", "Try again when it runs, or ask another conductor.";
+    NO_MATCHING_NODE = 117, "No available node has the resource class and the traits of the allocation.",
+        "Free a node, or change the request.";
 }
 
 error_codes! {
@@ -55,6 +57,7 @@ error_codes! {
         "See the log of the conductor, and report the error.";
     CLEANUP_FAILED = 509, "The server could not be reset after a failed operation.",
         "Check power and network of the server before the next operation.";
+    ABORTED = 510, "An operator aborted the operation.", "Start the operation again when it is needed.";
 }
 
 error_codes! {
@@ -97,6 +100,13 @@ impl Error {
             Self::Store(error) => of_store(error),
             Self::Task(error) => error.code(),
         }
+    }
+}
+
+impl StoreError {
+    /// The code of the error.
+    pub fn code(&self) -> &'static ErrorCode {
+        of_store(self)
     }
 }
 

@@ -3,7 +3,7 @@
 pub(crate) mod codes;
 
 pub(crate) use codes::Reason;
-pub use codes::{ENDED_OPERATIONS, RECORD_ERRORS, STORE_ERRORS};
+pub use codes::{ENDED_OPERATIONS, RECORD_ERRORS, STORE_ERRORS, TAKEN};
 
 use crate::evidence::log_files::KeptLogError;
 use crate::placement::{MembershipError, Unserved};

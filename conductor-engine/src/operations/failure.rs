@@ -1,6 +1,6 @@
 //! The end of an operation that failed, or that an operator wants to end (sections 2.8 and 3.10).
 
-use crate::error::codes::CLEANUP_FAILED;
+use crate::error::codes::{ABORTED, CLEANUP_FAILED};
 use crate::error::{Error, Reason};
 use crate::explain::ramdisk_logs;
 use crate::lease::HeldTask;
@@ -60,7 +60,7 @@ pub(crate) fn abort(task: &mut HeldTask) -> Result<(), Error> {
     if task.node.provision_state != ProvisionState::ServiceFailed {
         task.enter(Event::Abort)?;
     }
-    let reason = format!("{} aborted by request{step}", in_words(family));
+    let reason = ABORTED.after(&format!("{} aborted by request{step}", in_words(family)));
     match family {
         Some(Family::Service) => order_cleanup(task, &reason, Verb::Abort, false),
         Some(Family::Rescue) => order_cleanup(task, &reason, Verb::Abort, true),
@@ -76,8 +76,8 @@ pub(crate) fn abort(task: &mut HeldTask) -> Result<(), Error> {
 ///
 /// [`Error::Store`], and [`InvalidState`](Error::Task), when there is no operation.
 pub(crate) async fn withdraw(mut task: HeldTask) -> Result<(), Error> {
-    let reason =
-        format!("{} aborted by request before it began", in_words(task.node.provision_state.family()));
+    let family = task.node.provision_state.family();
+    let reason = ABORTED.after(&format!("{} aborted by request before it began", in_words(family)));
     if is_of_rescue(&task.node) {
         task.node.instance_info.forget_rescue_password();
     }

@@ -161,7 +161,7 @@ async fn an_inspection_that_waits_can_be_aborted() {
     let stage = waiting().await;
     stage.conductor.order("n1", Order::Abort).await.unwrap();
     let node = stage.wait_for(ProvisionState::InspectFailed).await;
-    assert_eq!(node.last_error.as_deref(), Some("inspection aborted by request"));
+    assert_eq!(node.last_error.as_deref(), Some("inspection aborted by request [FAR-0510]"));
     assert_put_right(&stage);
     assert_eq!(post(&stage, "", None, &report(MAC)).await.status(), 404);
     stage.conductor.order("n1", Order::Manage).await.unwrap();

@@ -1,20 +1,21 @@
-//! Boot interfaces of machines whose firmware asks the conductor what to boot (section 6).
+//! Boot interfaces of machines whose firmware requests the boot file from the conductor (section 6).
 //!
-//! Nothing has to be written to disk for a machine. What it boots is in the record of its node, and its files are a pure
-//! function of that and of their names, for the boot configuration API, HTTP and TFTP. So any conductor
-//! answers for any node, and a killed one leaves no file that a machine could boot by mistake.
+//! The conductor writes no boot files. Each file of a machine is a pure function of its node record and of the file name,
+//! for the boot configuration API, HTTP and TFTP. So every conductor answers for every node, and a killed conductor leaves
+//! no file that a machine could boot by mistake.
 //!
-//! - [`names`]: how firmware and loaders ask.
+//! - [`names`]: the file names that firmware and loaders request.
 //! - [`target`]: the boot target of a machine, and [`images`]: its files, as the record names them.
-//! - [`render`]: the configurations of boot loaders; [`templates`]: their form, and how an operator replaces it.
-//! - [`interface`]: the boot interfaces, and the function; [`method`]: how they differ.
-//! - [`root_script`](scripts::root_script): what every machine is sent to first, which finds its own.
+//! - [`render`](scripts::render): the configurations of boot loaders; [`templates`](scripts::templates): their templates,
+//!   which an operator can replace.
+//! - [`interface`]: the boot interfaces, and the function; [`method`]: their differences.
+//! - [`root_script`](scripts::root_script): the script that every machine loads first, and that finds its configuration.
 //! - [`by_arch`]: settings that differ by architecture and [boot mode](farrier_conductor::model::Node::boot_mode).
 //! - [`boot_file_names`]: the boot loader of each firmware; [`loaders`]: those of the distribution;
 //!   [`dhcp_options`]: the DHCP options for it.
-//! - [`tftp`]: how most of them are loaded.
-//! - [`tree`](boot_roots::tree): all files of a machine at once, for servers that are not ours; [`boot_root`](boot_roots::boot_root): a folder of such a server, and
-//!   [`boot_roots`]: which server is for which boot interface.
+//! - [`tftp`]: the protocol by which most machines load them.
+//! - [`tree`](boot_roots::tree): all files of a machine at once, for external servers;
+//!   [`boot_root`](boot_roots::boot_root): a folder of such a server; [`boot_roots`]: the server of each boot interface.
 
 pub mod boot_file_names;
 pub mod boot_roots;

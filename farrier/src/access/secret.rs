@@ -1,6 +1,7 @@
 //! Secrets that a command is given: in a file, on standard input, or on the terminal. They are never arguments, which every
 //! user of the host can read.
 
+use crate::failure::{INVALID_OPTION, WithCode};
 use anyhow::{Context, bail};
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 use std::io::{self, BufRead, IsTerminal, Read, StdinLock, Write};
@@ -22,7 +23,7 @@ pub(crate) fn read(file: Option<&Path>, what: &str) -> anyhow::Result<String> {
             text
         }
     };
-    one_line(&text)
+    one_line(&text).code(INVALID_OPTION)
 }
 
 fn one_line(text: &str) -> anyhow::Result<String> {

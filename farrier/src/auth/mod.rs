@@ -12,9 +12,9 @@ pub(crate) use keystone::Keystone;
 pub(crate) use operators::{Anybody, Operators};
 pub(crate) use users_file::{Credential, Entry, UsersFile};
 
+use crate::failure::{INVALID_OPTION, WithCode, coded};
 use crate::state::StateDir;
 use crate::state::token;
-use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
 use farrier_access::Role;
 use std::path::PathBuf;
@@ -73,12 +73,13 @@ impl AuthCommand {
         let file = file.path(state);
         match self {
             Self::Add { name, role, bcrypt_cost } => {
-                users_file::check_name(&name).map_err(|reason| anyhow!(reason))?;
-                let credential = Credential::Password(password::hash(&password::ask()?, bcrypt_cost)?);
+                users_file::check_name(&name).map_err(|reason| coded(INVALID_OPTION, reason))?;
+                let password = password::ask().code(INVALID_OPTION)?;
+                let credential = Credential::Password(password::hash(&password, bcrypt_cost)?);
                 UsersFile::change(&file, |users| users.set(Entry { name, credential, role }))?;
             }
             Self::Token { name, role } => {
-                users_file::check_name(&name).map_err(|reason| anyhow!(reason))?;
+                users_file::check_name(&name).map_err(|reason| coded(INVALID_OPTION, reason))?;
                 let token = token::new();
                 let credential = Credential::of_token(token.as_bytes());
                 UsersFile::change(&file, |users| users.set(Entry { name, credential, role }))?;
@@ -86,7 +87,8 @@ impl AuthCommand {
             }
             Self::Remove { name } => {
                 if !UsersFile::change(&file, |users| users.remove(&name))? {
-                    bail!("{} has no user or token {name:?}", file.display());
+                    let text = format!("{} has no user or token {name:?}", file.display());
+                    return Err(coded(INVALID_OPTION, text));
                 }
             }
             Self::List => {

@@ -1,13 +1,13 @@
-//! Allocations: any node that is as wanted.
+//! Allocations: any node that matches a request.
 
 use crate::client::{LOOK_INTERVAL, NodeApi};
-use anyhow::bail;
+use crate::failure::{NO_NODE_FREE, coded};
 use farrier_engine::records::AllocationState;
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-/// What a node must be like.
+/// A request for a node.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Wanted {
     pub(crate) resource_class: String,
@@ -26,7 +26,7 @@ pub(crate) struct AllocationRecord {
 }
 
 impl NodeApi {
-    /// Has a node taken that is as wanted, and waits until it is. One that cannot be had leaves no allocation.
+    /// Allocates a node that matches the request, and waits for it. A failed allocation is deleted.
     pub(crate) async fn allocate(
         &self,
         wanted: &Wanted,
@@ -37,16 +37,18 @@ impl NodeApi {
         while allocation.state == AllocationState::Allocating {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 self.free(&allocation).await?;
-                bail!(
-                    "no matching node became free in time; candidates may be locked: retry, or see `farrier watch`"
-                );
+                return Err(coded(
+                    NO_NODE_FREE,
+                    "no matching node became free in time; candidates may be locked: retry, or see `farrier watch`",
+                ));
             }
             tokio::time::sleep(LOOK_INTERVAL).await;
             allocation = self.read(Method::GET, &["allocations", &allocation.uuid], None::<&()>).await?;
         }
         if allocation.state == AllocationState::Error {
             self.free(&allocation).await?;
-            bail!("{}", allocation.last_error.unwrap_or_else(|| "no node matches the request".to_owned()));
+            let text = allocation.last_error.unwrap_or_else(|| "no node matches the request".to_owned());
+            return Err(coded(NO_NODE_FREE, text));
         }
         Ok(allocation)
     }

@@ -1,7 +1,8 @@
 //! Answers of the conductor. Whatever answers at its URL has a bounded part of this host's memory: each answer is limited
 //! in bytes, and JSON in its values too.
 
-use anyhow::{Context, bail};
+use crate::failure::{UNREADABLE_RESPONSE, WithCode, coded};
+use anyhow::Context;
 use farrier_protocol::json::{self, Limits};
 use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
@@ -22,12 +23,14 @@ pub(super) async fn receive(mut answer: Response) -> anyhow::Result<Vec<u8>> {
     let is_json = kind.is_some_and(|kind| kind.starts_with("application/json"));
     let longest = if is_json { LONGEST_JSON } else { LONGEST_FILE };
     let mut bytes = Vec::new();
-    while let Some(part) = answer.chunk().await.context("the conductor's response was cut off")? {
+    let cut_off = "the conductor's response was cut off";
+    while let Some(part) = answer.chunk().await.context(cut_off).code(UNREADABLE_RESPONSE)? {
         if bytes.len() + part.len() > longest {
-            bail!(
+            let text = format!(
                 "the conductor's response has more than {} MiB; check that --url is a conductor",
                 longest >> 20
             );
+            return Err(coded(UNREADABLE_RESPONSE, text));
         }
         bytes.extend_from_slice(&part);
     }
@@ -38,4 +41,5 @@ pub(super) async fn receive(mut answer: Response) -> anyhow::Result<Vec<u8>> {
 pub(super) fn read<T: DeserializeOwned>(answer: &[u8]) -> anyhow::Result<T> {
     json::read(answer, &LIMITS)
         .context("the conductor's response is invalid; check that both have the same version")
+        .code(UNREADABLE_RESPONSE)
 }

@@ -13,9 +13,11 @@ pub(crate) use workflows::{Workflow, Workflows};
 
 use crate::access::{self, Connection};
 use crate::client::record::{NodeRecord, PortRecord};
-use anyhow::{Context, anyhow, bail};
+use crate::failure::{INVALID_OPTION, UNREADABLE_RESPONSE, coded};
+use anyhow::Context;
 use farrier_conductor::hardware_type::Validity;
 use farrier_conductor::model::{InspectionData, InterfaceKind, MacAddress, PowerAction, split_code};
+use farrier_engine::error::TAKEN;
 use farrier_node_api::ERROR_CODE_HEADER;
 use farrier_node_api::nodes::{MaintenanceRequest, PowerRequest, ProvisionRequest};
 use reqwest::header::HeaderValue;
@@ -138,9 +140,12 @@ impl NodeApi {
         let ports: Ports = answer::read(&self.request(self.http.get(url)).await?)?;
         match ports.ports.is_empty() {
             true => Ok(()),
-            false => bail!(
-                "a port with MAC address {address} already exists; choose another address, or delete that port first"
-            ),
+            false => Err(coded(
+                TAKEN,
+                format!(
+                    "a port with MAC address {address} already exists; choose another address, or delete that port first"
+                ),
+            )),
         }
     }
 
@@ -169,7 +174,8 @@ impl NodeApi {
                 return Ok(listed);
             }
         }
-        bail!("the conductor lists more than {} nodes", PAGE * MOST_PAGES)
+        let text = format!("the conductor lists more than {} nodes", PAGE * MOST_PAGES);
+        Err(coded(UNREADABLE_RESPONSE, text))
     }
 
     pub(crate) async fn show(&self, node: &str) -> anyhow::Result<NodeRecord> {
@@ -290,7 +296,7 @@ impl NodeApi {
         let code = code.map(str::to_owned);
         let answer = Answer { status, code, body: answer::receive(response).await? };
         match access::advice(status, self.has_credentials) {
-            Some(advice) => bail!("{advice}: {}", answer.fault()),
+            Some(advice) => Err(coded(UNREADABLE_RESPONSE, format!("{advice}: {}", answer.fault()))),
             None => Ok(answer),
         }
     }
@@ -302,9 +308,10 @@ impl NodeApi {
 
     fn below(&self, root: &str, parts: &[&str]) -> anyhow::Result<Url> {
         let mut url = self.url.clone();
-        let mut segments = url
-            .path_segments_mut()
-            .map_err(|()| anyhow!("--url {} is not a usable base URL; give https://HOST:PORT", self.url))?;
+        let mut segments = url.path_segments_mut().map_err(|()| {
+            let text = format!("--url {} is not a usable base URL; give https://HOST:PORT", self.url);
+            coded(INVALID_OPTION, text)
+        })?;
         segments.pop_if_empty().push(root).extend(parts);
         drop(segments);
         Ok(url)
@@ -323,12 +330,12 @@ impl Answer {
     /// The body, if the request was accepted.
     fn accepted(self) -> anyhow::Result<Vec<u8>> {
         match self.status.is_client_error() || self.status.is_server_error() {
-            true => Err(anyhow!(self.fault())),
+            true => Err(coded(UNREADABLE_RESPONSE, self.fault())),
             false => Ok(self.body),
         }
     }
 
-    /// Why the request was refused, with the code of the error.
+    /// The reason of the refusal, with the code of the error if a conductor sent one.
     fn fault(&self) -> String {
         let text = fault_text(&self.body);
         let text = text.unwrap_or_else(|| format!("the conductor answered {}", self.status));

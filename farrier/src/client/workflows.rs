@@ -1,6 +1,7 @@
 //! Deploy templates and runbooks: steps by name.
 
 use crate::client::{NodeApi, answer};
+use crate::failure::{UNREADABLE_RESPONSE, WithCode};
 use anyhow::Context;
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,7 @@ impl NodeApi {
         let mut list: Value = answer::read(&body)?;
         serde_json::from_value(list[kind.path()].take())
             .with_context(|| format!("the conductor's response has no {}", kind.path()))
+            .code(UNREADABLE_RESPONSE)
     }
 
     /// The one with this name or UUID.

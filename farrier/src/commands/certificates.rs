@@ -1,8 +1,8 @@
 //! `farrier certificates`: what proves that the disks of a node were erased.
 
 use crate::client::NodeApi;
+use crate::failure::{NOT_PROVEN, coded};
 use crate::view::table::{none, table};
-use anyhow::bail;
 use clap::Args;
 use farrier_engine::evidence::erasing::{
     CertificateError, DiskStatement, EraseCertificate, ErasureRecord, MachineStatement, Signed, Statement,
@@ -56,18 +56,20 @@ fn verify(node: &str, shown: &EraseCertificate) -> Verified {
 fn judge(node: &str, record: &ErasureRecord, verified: &[Verified]) -> anyhow::Result<()> {
     for (certificate, outcome) in record.certificates.iter().zip(verified) {
         if let Err(error) = outcome {
-            bail!("the certificate of {} for {} {error}", certificate.disk, certificate.statement.step());
+            let step = certificate.statement.step();
+            let text = format!("the certificate of {} for {step} {error}", certificate.disk);
+            return Err(coded(NOT_PROVEN, text));
         }
     }
     let marks = record.erasure.iter().cloned().chain(record.proven());
     if let Some(mark) = marks.into_iter().find(|mark| !mark.is_proven) {
-        bail!(
-            "the disks of node {node} are not proven to be erased: {}",
-            mark.reason.as_deref().unwrap_or_default()
-        );
+        let reason = mark.reason.as_deref().unwrap_or_default();
+        let text = format!("the disks of node {node} are not proven to be erased: {reason}");
+        return Err(coded(NOT_PROVEN, text));
     }
     if record.certificates.is_empty() {
-        bail!("node {node} has no certificates of erasure; clean the node");
+        let text = format!("node {node} has no certificates of erasure; clean the node");
+        return Err(coded(NOT_PROVEN, text));
     }
     Ok(())
 }

@@ -1,10 +1,11 @@
 //! `farrier logs`: what ramdisks have logged in which an operation failed.
 
 use crate::client::NodeApi;
+use crate::failure::{NOT_AVAILABLE, coded};
 use crate::state::private_file;
 use crate::view::table::table;
 use crate::view::times_of_day::text;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use farrier_engine::KeptLog;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,10 @@ impl Logs {
             "latest" => kept.last(),
             name => kept.iter().find(|log| log.name == name),
         };
-        let Some(log) = found else { bail!("no logs of node {} are kept under {wanted:?}", self.node) };
+        let Some(log) = found else {
+            let text = format!("node {} has no logs with the name {wanted:?}", self.node);
+            return Err(coded(NOT_AVAILABLE, text));
+        };
         let name = Path::new(&log.name).file_name().unwrap_or_default();
         let file = self.output.clone().unwrap_or_else(|| PathBuf::from(name));
         let archive = api.log(&self.node, &log.name).await?;

@@ -18,6 +18,7 @@ mod watch;
 
 use crate::access::Access;
 use crate::client::{NodeApi, Workflows};
+use crate::failure::{INVALID_OPTION, OPERATORS_FILE, WithCode};
 use crate::reference::Reference;
 use crate::{auth, provisioning, serve, state};
 use clap::{CommandFactory, Parser, Subcommand};
@@ -176,14 +177,14 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Validate { conductor, validate } => validate.run(&open(conductor)?).await,
             Command::Completions(completions) => completions.print(Cli::command()),
             Command::Reference(reference) => reference.write(Cli::command()),
-            Command::Auth { file, state_dir, command } => command.run(&file, &state_dir),
+            Command::Auth { file, state_dir, command } => command.run(&file, &state_dir).code(OPERATORS_FILE),
         }
     })
 }
 
 /// The conductor that the command is for.
 fn open(conductor: Access) -> anyhow::Result<NodeApi> {
-    Ok(NodeApi::new(conductor.open()?))
+    Ok(NodeApi::new(conductor.open().code(INVALID_OPTION)?))
 }
 
 #[cfg(test)]

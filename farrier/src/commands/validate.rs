@@ -1,8 +1,8 @@
 //! `farrier validate`: what each interface of a node says about it.
 
 use crate::client::NodeApi;
+use crate::failure::{NOT_CONTROLLABLE, coded};
 use crate::view::table::table;
-use anyhow::bail;
 use clap::Args;
 use farrier_conductor::hardware_type::Validity;
 use farrier_conductor::model::InterfaceKind;
@@ -44,7 +44,8 @@ fn controllable(node: &str, validities: &BTreeMap<InterfaceKind, Validity>) -> a
     let is_invalid = |kind: &InterfaceKind| validities.get(kind).and_then(|one| one.result) == Some(false);
     let invalid: Vec<_> = needed.iter().filter(|kind| is_invalid(kind)).map(|kind| kind.as_str()).collect();
     if !invalid.is_empty() {
-        bail!("node {node} is invalid: see the reason for {}", invalid.join(", "));
+        let text = format!("node {node} is invalid: see the reason for {}", invalid.join(", "));
+        return Err(coded(NOT_CONTROLLABLE, text));
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::client::record::NodeRecord;
 use crate::client::{LOOK_INTERVAL, NodeApi};
+use crate::failure::STILL_RUNNING;
 use clap::Args;
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -20,7 +21,7 @@ pub(crate) struct Waiting {
 
 /// The operation did not end in time, and continues.
 #[derive(Debug, thiserror::Error)]
-#[error("node {node} is {state} after {seconds} s; `farrier explain {node}` shows why")]
+#[error("node {node} is {state} after {seconds} s; `farrier explain {node}` shows why [{STILL_RUNNING}]")]
 pub(crate) struct GaveUp {
     node: String,
     state: String,

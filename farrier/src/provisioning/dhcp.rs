@@ -6,6 +6,7 @@
 //! has a user without rights, who cannot enter the state directory: it opens its leases before it becomes that user, and
 //! reads options and hosts from copies.
 
+use crate::failure::{DNSMASQ_FAILED, WithCode};
 use crate::provisioning::rights::with_rights_of_dhcp;
 use anyhow::Context;
 use farrier_drivers::dhcp::dnsmasq::Places;
@@ -78,7 +79,7 @@ impl Dhcp {
         };
         fs::write(&configuration, text)
             .with_context(|| format!("{} cannot be written", configuration.display()))?;
-        let running = Running::start(&configuration, copies.as_ref()).await?;
+        let running = Running::start(&configuration, copies.as_ref()).await.code(DNSMASQ_FAILED)?;
         Ok(Self { configuration, copies, interface: site.interface.clone(), changed, running })
     }
 

@@ -15,16 +15,16 @@ pub(super) fn page(mut cli: Command) -> String {
     for command in commands(&cli) {
         describe(&mut page, command, &usual);
     }
-    let _ = write!(page, "\n## Connection to the conductor\n\n{HEAD}");
-    usual.iter().for_each(|argument| row(&mut page, argument));
+    page += "\n## Connection to the conductor\n\n";
+    table(&mut page, usual.iter());
     if let Some(statuses) = cli.get_after_help() {
         let _ = write!(page, "\n## Exit status\n\n{statuses}\n");
     }
     page
 }
 
-/// The head of a table of options.
-const HEAD: &str = "| option | environment | default | meaning |\n| --- | --- | --- | --- |\n";
+/// The columns of a table of options.
+const COLUMNS: [&str; 4] = ["option", "environment", "default", "meaning"];
 
 /// The command that no other one has more options of the connection than.
 const CALLS_THE_CONDUCTOR: &str = "watch";
@@ -56,9 +56,8 @@ fn describe(page: &mut String, command: &Command, usual: &[Arg]) {
     headings.dedup();
     for heading in headings {
         let title = heading.map_or_else(String::new, |heading| format!("**{heading}**\n\n"));
-        let _ = write!(page, "\n{title}{HEAD}");
-        let those = own.iter().filter(|argument| argument.get_help_heading() == heading);
-        those.for_each(|argument| row(page, argument));
+        let _ = write!(page, "\n{title}");
+        table(page, own.iter().copied().filter(|argument| argument.get_help_heading() == heading));
     }
 }
 
@@ -66,7 +65,20 @@ fn is_shown(argument: &Arg) -> bool {
     !argument.is_hide_set() && !["help", "version"].contains(&argument.get_id().as_str())
 }
 
-fn row(page: &mut String, argument: &Arg) {
+/// A table of options without the columns that are empty in all rows.
+fn table<'a>(page: &mut String, arguments: impl Iterator<Item = &'a Arg>) {
+    let rows: Vec<_> = arguments.map(cells).collect();
+    let is_used = |column: &usize| rows.iter().any(|cells| !cells[*column].is_empty());
+    let used: Vec<_> = (0..COLUMNS.len()).filter(is_used).collect();
+    let rule = COLUMNS.map(|_| "---".to_owned());
+    for cells in [COLUMNS.map(str::to_owned), rule].iter().chain(&rows) {
+        let cells: Vec<_> = used.iter().map(|column| cells[*column].as_str()).collect();
+        let _ = writeln!(page, "| {} |", cells.join(" | "));
+    }
+}
+
+/// The cells of an option in the order of the columns.
+fn cells(argument: &Arg) -> [String; COLUMNS.len()] {
     let values: Vec<_> = argument.get_value_names().into_iter().flatten().map(ToString::to_string).collect();
     let takes_values = argument.get_num_args().is_some_and(|number| number.takes_values());
     let values = if takes_values { values.join(" ") } else { String::new() };
@@ -93,11 +105,7 @@ fn row(page: &mut String, argument: &Arg) {
         false => format!(" One of: {}.", possible.join(", ")),
     };
     let help = help.trim_end_matches('.').replace('|', "\\|").replace('<', "&lt;");
-    let _ = writeln!(
-        page,
-        "| `{}` | {environment} | {default} | {help}.{possible} |",
-        name.trim().replace('|', "\\|")
-    );
+    [format!("`{}`", name.trim().replace('|', "\\|")), environment, default, format!("{help}.{possible}")]
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The page of error codes.
 
 use crate::access::CONNECTION_ERRORS;
+use crate::failure::{COMMAND_ERRORS, START_ERRORS};
 use farrier_conductor::agent::AGENT_ERRORS;
 use farrier_conductor::error;
 use farrier_conductor::model::ErrorCode;
@@ -9,7 +10,7 @@ use farrier_node_api::REQUEST_ERRORS;
 use std::fmt::Write;
 
 /// Each group of codes, with its title.
-const GROUPS: [(&str, &[&ErrorCode]); 8] = [
+const GROUPS: [(&str, &[&ErrorCode]); 10] = [
     ("Requests to the node API", REQUEST_ERRORS),
     ("Nodes and other records", RECORD_ERRORS),
     ("Nodes, interfaces and drivers", error::TASK_ERRORS),
@@ -17,7 +18,9 @@ const GROUPS: [(&str, &[&ErrorCode]); 8] = [
     ("Errors that the agent reports", AGENT_ERRORS),
     ("Operations that end early", ENDED_OPERATIONS),
     ("The database", STORE_ERRORS),
-    ("The command line", CONNECTION_ERRORS),
+    ("Start of the conductor", START_ERRORS),
+    ("Connection of a command to the conductor", CONNECTION_ERRORS),
+    ("Commands", COMMAND_ERRORS),
 ];
 
 /// The page of the book.
@@ -25,9 +28,10 @@ pub(super) fn page() -> String {
     let mut page = String::from(
         "# Errors\n\n\
          Each error has a code, which never changes its meaning:\n\n\
-         - `last_error` of a node, its history and `farrier` have the code in brackets at the end of the text;\n\
+         - `last_error` of a node, its history and each error of `farrier` have the code in brackets at the end of the \
+         text;\n\
          - a refused request of the node API has it in the header `Farrier-Error-Code`. The body is Ironic's.\n\n\
-         A failed step has the code of its cause. An operation that an operator aborted has no code. \
+         A failed step has the code of its cause. \
          [Troubleshooting](../troubleshooting.md) has the commands that show more.\n",
     );
     for (title, codes) in GROUPS {

@@ -3,6 +3,7 @@
 pub(crate) mod listen;
 pub(crate) mod options;
 
+use crate::failure::{INVALID_OPTION, WithCode};
 use crate::serve::listen::{ListenerOptions, renewal};
 use crate::serve::options::agents::Agents;
 use crate::serve::options::cleaning::Cleaning;
@@ -91,10 +92,10 @@ impl Serve {
         // Before anything that may take long: until then, a reload ends the process.
         let hangup = signal(SignalKind::hangup())?;
         let state_dir = self.state_dir.make()?;
-        let networks = self.neutron.open(self.netboot.needs_neutron())?;
+        let networks = self.neutron.open(self.netboot.needs_neutron()).code(INVALID_OPTION)?;
         let reachable_url = self.listeners.reachable_url();
         let urls = (self.api_url.as_deref(), reachable_url.as_deref());
-        let netboot = self.netboot.open(urls, networks.as_ref(), &state_dir).await?;
+        let netboot = self.netboot.open(urls, networks.as_ref(), &state_dir).await.code(INVALID_OPTION)?;
         let mut listeners = self.listeners.open(&self.state_dir, self.hardware.has_guests()).await?;
 
         let mut settings = Settings {

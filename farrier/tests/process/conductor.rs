@@ -1,6 +1,7 @@
 //! Processes of `farrier`.
 
 use crate::site::PATIENCE;
+use farrier_conductor::model::split_code;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs::{self, File};
@@ -168,14 +169,22 @@ impl Client {
         let output = self.0.wait_with_output().unwrap();
         let (printed, complained) =
             (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert!(output.status.success() || has_code(&complained), "{complained}");
         (output.status.code(), printed + &complained)
     }
 
     /// Whether it succeeded, and what it complained about.
     pub fn ends(self) -> (bool, String) {
         let output = self.0.wait_with_output().unwrap();
-        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+        let complained = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() || has_code(&complained), "{complained}");
+        (output.status.success(), complained)
     }
+}
+
+/// Whether a complaint ends with the code of its error, and not with that of errors without a code of their own.
+pub fn has_code(complaint: &str) -> bool {
+    complaint.is_empty() || split_code(complaint.trim_end()).1.is_some_and(|code| code != "FAR-0999")
 }
 
 /// `farrier` that knows nothing from the environment.

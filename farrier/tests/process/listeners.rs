@@ -94,6 +94,9 @@ async fn process_n16_a_page_in_a_browser_of_this_host_orders_nothing() {
         }
         let reply = send(request).await;
         assert_eq!(reply.status(), status, "{headers:?}");
+        let code = reply.headers().get("Farrier-Error-Code").map(|code| code.to_str().unwrap().to_owned());
+        let expected = [(403, "FAR-0013"), (415, "FAR-0001")].into_iter().find(|(one, _)| *one == status);
+        assert_eq!(code.as_deref(), expected.map(|(_, code)| code), "{headers:?}");
         if status != 201 {
             assert!(reply.text().await.unwrap().contains("error_message"), "{headers:?}");
         }

@@ -2,7 +2,7 @@
 
 use crate::agent::Script;
 use crate::agent::signing::Proof;
-use crate::conductor::Conductor;
+use crate::conductor::{Conductor, farrier, has_code};
 use crate::site::Site;
 use farrier_conductor::model::ProvisionState;
 use reqwest::{Certificate, Client, Method};
@@ -34,6 +34,17 @@ fn of_class(class: &str) -> Vec<String> {
     let line =
         format!("deploy --resource-class {class} --image http://192.0.2.5/debian.raw --checksum {checksum}");
     line.split(' ').map(str::to_owned).collect()
+}
+
+#[test]
+fn process_a_usage_error_ends_with_its_code() {
+    for line in ["node list --nonsense", "node", "nothing", "deploy n1", "watch --interval 0"] {
+        let output = farrier().args(line.split(' ')).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        let is_help = line == "node";
+        assert!(is_help || has_code(&said), "{line}: {said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

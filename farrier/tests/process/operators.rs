@@ -1,7 +1,7 @@
 //! Operators, and others who would like to be.
 
 use crate::agent::Script;
-use crate::conductor::{Conductor, farrier};
+use crate::conductor::{Conductor, farrier, has_code};
 use crate::site::{PATIENCE, Site};
 use reqwest::header::{CONTENT_TYPE, COOKIE, LOCATION, ORIGIN, SET_COOKIE};
 use reqwest::redirect::Policy;
@@ -207,6 +207,11 @@ async fn process_commands_say_what_to_do_when_they_are_not_let_in() {
             Some("does not use TLS: use http://"),
         ),
         (&["node", "list", "--url", &conductor.node_api.replace("https", "http")], &[], Some("use https://")),
+        (&["node", "list", "--url", "ftp://conductor"], &[], Some("does not begin with https://")),
+        (&["node", "list", "--credentials", "/proc/none"], &[], Some("/proc/none")),
+        (&["node", "list", "--ca", "/dev/null"], &[], Some("it has no certificate in PEM format")),
+        (&["node", "show", "nobody"], &standalone, Some("node \"nobody\" does not exist")),
+        (&["logs", "nobody", "--fetch", "latest"], &standalone, Some("node \"nobody\" does not exist")),
     ] {
         let (is_success, said) = conductor.stranger(arguments, variables).ends();
         assert_eq!(is_success, expected.is_none(), "{arguments:?} {variables:?}: {said}");
@@ -277,6 +282,12 @@ fn process_a_conductor_that_cannot_be_protected_does_not_start() {
         (&["--tls-cert", "/nonexistent", "--tls-key", &garbled], "/nonexistent cannot be read"),
         (&["--ramdisk-tls-cert", &garbled, "--ramdisk-tls-key", &garbled], "garbled.pem has no certificate"),
         (&["--auth-file", &operators], "line 2 of the operators file"),
+        (&["--tftp-listen", "192.0.2.1:69"], "--tftp-listen 192.0.2.1:69 cannot be used"),
+        (
+            &["--database", "/proc/none/db", "--admin-plain-http", "--auth-strategy", "noauth"],
+            "/proc/none/db",
+        ),
+        (&["--enabled-network-interfaces", "neutron"], "needs --provisioning-network"),
         (
             &["--admin-listen", "0.0.0.0:0", "--admin-plain-http"],
             "would send passwords over the network in clear",
@@ -295,6 +306,7 @@ fn process_a_conductor_that_cannot_be_protected_does_not_start() {
         let output = command.args(arguments).stdin(Stdio::null()).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && said.contains(expected), "{expected}: {said}");
+        assert!(has_code(&said), "{said}");
         assert!(!said.contains("secret") && said.lines().count() == 1, "{said}");
     }
 }

@@ -25,6 +25,8 @@ error_codes! {
     SERVER_ERROR = 10, "The conductor failed during the request.", "See the log of the conductor.";
     UNAVAILABLE = 11, "The conductor or a service behind it cannot answer now.", "Retry later.";
     NO_ROOM = 12, "The disk of the conductor is full.", "Free space on the host of the conductor.";
+    FOREIGN_REQUEST = 13, "The request comes from the page of another site, or has an unknown name in `Host`.",
+        "Use an address of the conductor, or give its name with `--admin-url`.";
 }
 
 /// The code of a refusal that has no more precise one.

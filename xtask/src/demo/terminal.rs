@@ -18,7 +18,7 @@ pub fn picture(command: &str, lines: &[String]) -> String {
         r##"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">
 <title>{}</title>
 <rect width="{width}" height="{height}" rx="8" fill="#1c2128"/>
-<g font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" font-size="13" fill="#d5dbe1" xml:space="preserve">
+<g font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" font-size="13" fill="#d5dbe1">
 "##,
         escaped(command)
     );
@@ -51,8 +51,9 @@ pub fn bar(phase: &str, bytes: u64, total: Option<u64>) -> String {
     format!("{:>10}  {phase:<9} {}{} {bytes:.1} of {total:.1} GiB", "", "█".repeat(done), "░".repeat(rest))
 }
 
+/// Text of a picture. Browsers join spaces, so columns are held by no-break spaces.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace(' ', "\u{a0}")
 }
 
 #[cfg(test)]
@@ -82,6 +83,10 @@ mod tests {
                 r#"<text x="16" y="48" textLength="64">power on</text>"#,
                 r#"<text x="16" y="84" textLength="88">  a &lt; b &amp; c</text>"#,
             ]
+            .map(|text| {
+                let (start, words) = text.split_once('>').unwrap();
+                format!("{start}>{}", words.replace(' ', "\u{a0}"))
+            })
         );
     }
 }

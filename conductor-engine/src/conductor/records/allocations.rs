@@ -6,6 +6,7 @@
 use crate::conductor::Catalogue;
 use crate::conductor::records::nodes::check_name;
 use crate::error::Error;
+use crate::error::codes::NO_MATCHING_NODE;
 use crate::lease::HeldTask;
 use crate::records::{Allocation, AllocationState};
 use crate::store::{AllocationSelection, Filter, NodeColumn, Position, Selection, StoreError};
@@ -212,9 +213,11 @@ impl Catalogue {
             Found::Nothing => {
                 let class = allocation.resource_class.as_deref().unwrap_or_default();
                 allocation.state = AllocationState::Error;
-                allocation.last_error = Some(format!(
-                    "no available node has the resource class {class:?} and is as wanted; free one, or want less"
-                ));
+                let text = format!(
+                    "no available node has the resource class {class:?} and matches the request; free a node, or \
+                     change the request"
+                );
+                allocation.last_error = Some(NO_MATCHING_NODE.after(&text));
             }
         }
         allocation.updated_at = Some(self.0.now());

@@ -98,12 +98,12 @@ impl Conductor {
         Ok(node)
     }
 
-    /// Forgets a node, and leaves its machine as it is. [`Self::delete_node`] powers it off first.
+    /// Deletes the record of a node, and leaves the power state and the disks of its machine unchanged.
     ///
     /// # Errors
     ///
-    /// [`Error::InUse`] while it has an instance and [`InvalidState`](Error::Task) while it is worked on, unless it is
-    /// in maintenance; [`Error::Forbidden`]; [`Error::Store`] when a conductor works on it.
+    /// [`Error::InUse`] if it has an instance and [`InvalidState`](Error::Task) during an operation, unless it is in
+    /// maintenance; [`Error::Forbidden`]; [`Error::Store`] while a conductor works on it.
     pub async fn remove_node(&self, id: &str) -> Result<(), Error> {
         let mut task = HeldTask::acquire(self.services(), id).await?;
         let node = &task.node;

@@ -158,7 +158,7 @@ async fn f65_a_rescue_that_waits_is_aborted_at_once() {
     stage.wait_for(ProvisionState::RescueWait).await;
     stage.conductor.order("n1", Order::Abort).await.unwrap();
     let node = stage.wait_for(ProvisionState::RescueFailed).await;
-    assert_eq!(node.last_error.as_deref(), Some("rescue aborted by request"));
+    assert_eq!(node.last_error.as_deref(), Some("rescue aborted by request [FAR-0510]"));
     assert_eq!((node.maintenance, node.power_state), (false, Some(PowerState::Off)));
     assert_forgotten(&stage).await;
     stage.conductor.order("n1", Order::Unrescue).await.unwrap();

@@ -118,7 +118,10 @@ async fn f65_a_step_that_must_not_be_cut_off_ends_and_the_operation_with_it() {
     assert!(node.clean_step.unwrap().abort_after);
     stage.change(|script| script.blocked = false);
     let node = stage.wait_for(ProvisionState::CleanFailed).await;
-    assert_eq!(node.last_error.unwrap(), "cleaning aborted by request (step erase_devices_metadata)");
+    assert_eq!(
+        node.last_error.unwrap(),
+        "cleaning aborted by request (step erase_devices_metadata) [FAR-0510]"
+    );
     assert_eq!((node.fault, node.power_state), (None, Some(PowerState::Off)));
     assert_eq!(node.target_provision_state, Some(ProvisionState::Manageable));
 }
@@ -144,7 +147,7 @@ async fn f65_every_operation_that_waits_or_is_held_is_aborted_into_its_failed_st
     stage.wait_for(ProvisionState::DeployWait).await;
     stage.conductor.order("n1", Order::Abort).await.unwrap();
     let node = stage.wait_for(ProvisionState::DeployFailed).await;
-    assert_eq!(node.last_error.unwrap(), "deployment aborted by request (step deploy)");
+    assert_eq!(node.last_error.unwrap(), "deployment aborted by request (step deploy) [FAR-0510]");
     assert_eq!((node.power_state, stage.idle().await.target_power_state), (Some(PowerState::Off), None));
 
     let stage = Stage::new(Script::default()).await;
@@ -163,7 +166,7 @@ async fn f65_every_operation_that_waits_or_is_held_is_aborted_into_its_failed_st
     stage.wait_for(ProvisionState::CleanWait).await;
     stage.conductor.order("n1", Order::Abort).await.unwrap();
     let node = stage.wait_for(ProvisionState::CleanFailed).await;
-    assert_eq!(node.last_error.unwrap(), "cleaning aborted by request");
+    assert_eq!(node.last_error.unwrap(), "cleaning aborted by request [FAR-0510]");
 
     let stage = Stage::new(Script::default()).await;
     stage.manageable().await;

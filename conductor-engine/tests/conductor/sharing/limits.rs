@@ -41,7 +41,7 @@ fn l02_operations_beyond_the_limit_wait_in_a_fair_queue_that_explain_shows() {
     host.order("n4", Order::Abort).unwrap();
     let node = site.record("n4").node;
     assert_eq!((node.provision_state, node.maintenance), (CleanFailed, false));
-    assert_eq!(node.last_error.as_deref(), Some("cleaning aborted by request before it began"));
+    assert_eq!(node.last_error.as_deref(), Some("cleaning aborted by request before it began [FAR-0510]"));
 
     // The next process has the same queue.
     host.stop();

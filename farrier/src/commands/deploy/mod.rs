@@ -4,8 +4,9 @@ mod checksum;
 
 use crate::client::{AllocationRecord, NodeApi, Wanted};
 use crate::commands::steps::Steps;
+use crate::failure::{INVALID_OPTION, LEFT_OPERATION, STILL_RUNNING, UNREADABLE_RESPONSE, WithCode, coded};
 use crate::view::progress::Report;
-use anyhow::{Context, anyhow, bail};
+use anyhow::Context;
 use clap::Args;
 use farrier_conductor::EventKind;
 use farrier_conductor::model::ProvisionState;
@@ -86,7 +87,7 @@ struct Chosen {
 impl DeployOptions {
     pub(crate) async fn run(self, api: &NodeApi) -> anyhow::Result<()> {
         let deadline = self.timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
-        let deployment = self.deployment()?;
+        let deployment = self.deployment().code(INVALID_OPTION)?;
         let mut report = Report::new(self.json);
         let Chosen { node, allocation } = self.choose(api, deadline).await?;
         if allocation.is_some() {
@@ -105,7 +106,7 @@ impl DeployOptions {
                 report.print(&event)?;
                 match event.kind {
                     EventKind::Active => return Ok(()),
-                    EventKind::Failed { error } => bail!("{error}"),
+                    EventKind::Failed { error } => return Err(coded(LEFT_OPERATION, error)),
                     _ => {}
                 }
             }
@@ -116,10 +117,11 @@ impl DeployOptions {
                 }
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                bail!(
+                let text = format!(
                     "node {node} was not active after {} s; `farrier explain {node}` shows why",
                     self.timeout.unwrap_or_default()
                 );
+                return Err(coded(STILL_RUNNING, text));
             }
             tokio::time::sleep(NEWS_INTERVAL).await;
         }
@@ -133,8 +135,9 @@ impl DeployOptions {
         let (traits, candidate_nodes) = (self.traits.clone(), self.candidates.clone());
         let wanted = Wanted { resource_class, traits, candidate_nodes };
         let allocation = api.allocate(&wanted, deadline).await?;
-        let node =
-            allocation.node_uuid.clone().context("the allocation has no node; check the conductor's log")?;
+        let node = allocation.node_uuid.clone();
+        let node = node.context("the allocation has no node; check the conductor's log");
+        let node = node.code(UNREADABLE_RESPONSE)?;
         Ok(Chosen { node, allocation: Some(allocation) })
     }
 
@@ -189,7 +192,7 @@ async fn end_without_event(api: &NodeApi, node: &str) -> anyhow::Result<Option<a
         ProvisionState::Active => Some(Ok(())),
         state => {
             let error = found.last_error.unwrap_or_else(|| format!("node {node} is {state}"));
-            Some(Err(anyhow!(error)))
+            Some(Err(coded(LEFT_OPERATION, error)))
         }
     })
 }

@@ -1,7 +1,7 @@
 //! `farrier node create`.
 
 use crate::access::secret;
-use anyhow::bail;
+use crate::failure::{INVALID_OPTION, coded};
 use clap::Args;
 use farrier_conductor::model::{InterfaceKind, MacAddress};
 use serde_json::{Map, Value, json};
@@ -82,10 +82,11 @@ impl Create {
     /// A secret among the arguments, or one that cannot be read.
     pub(crate) fn into_fields(mut self) -> anyhow::Result<Map<String, Value>> {
         if let Some((key, _)) = self.driver_info.iter().find(|(key, _)| is_secret(key)) {
-            bail!(
+            let text = format!(
                 "--driver-info {key}: every user of this host can read arguments; use --driver-secret {key}=FILE, or {} in the environment with --driver-secret {key}",
                 variable(key)
             );
+            return Err(coded(INVALID_OPTION, text));
         }
         for given in std::mem::take(&mut self.driver_secret) {
             self.driver_info.push(given_secret(&given, |name| std::env::var(name).ok())?);

@@ -1,6 +1,7 @@
 //! Firmware versions, sensors and indicators of a machine, from its BMC.
 
 use crate::client::NodeApi;
+use crate::failure::{NOT_AVAILABLE, UNREADABLE_RESPONSE, WithCode, coded};
 use crate::view::table::{none, table};
 use anyhow::Context;
 use clap::ValueEnum;
@@ -41,7 +42,8 @@ pub(crate) async fn locate(api: &NodeApi, node: &str, light: Light) -> anyhow::R
             }
         }
     }
-    anyhow::bail!("the BMC of {node} has no identify LED; locate the machine by its serial number")
+    let text = format!("the BMC of {node} has no identify LED; locate the machine by its serial number");
+    Err(coded(NOT_AVAILABLE, text))
 }
 
 /// The versions of firmware, one in a line.
@@ -56,7 +58,8 @@ pub(crate) fn firmware(answer: &Value) -> String {
 
 /// What sensors say, one in a line: whatever their kind calls what it measures.
 pub(crate) fn sensors(answer: &Value) -> anyhow::Result<String> {
-    let kinds = answer["sensors"].as_object().context("the response has no sensors")?;
+    let kinds =
+        answer["sensors"].as_object().context("the response has no sensors").code(UNREADABLE_RESPONSE)?;
     let rows = kinds.iter().flat_map(|(kind, sensors)| {
         sensors.as_object().into_iter().flatten().map(move |(name, sensor)| {
             let values = sensor.as_object();

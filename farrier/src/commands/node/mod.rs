@@ -13,7 +13,7 @@ use crate::commands::node::rescue::RescuePassword;
 use crate::commands::steps::ChosenSteps;
 use crate::commands::validate::Validate;
 use crate::commands::wait::Waiting;
-use anyhow::bail;
+use crate::failure::{FAILED, coded};
 use clap::{Subcommand, ValueEnum};
 use create::Create;
 use farrier_conductor::model::PowerAction;
@@ -304,7 +304,7 @@ async fn provision(
 ) -> anyhow::Result<()> {
     api.provision(node, &request).await?;
     match waiting.rested(api, node).await? {
-        Some(NodeRecord { last_error: Some(error), .. }) => bail!("{error}"),
+        Some(NodeRecord { last_error: Some(error), .. }) => return Err(coded(FAILED, error)),
         Some(node) => println!("{}", node.provision_state),
         None => {}
     }
@@ -314,7 +314,7 @@ async fn provision(
 /// Waits until an order is carried out. Ending this early changes nothing of it.
 async fn carried_out(api: &NodeApi, node: &str, waiting: &Waiting) -> anyhow::Result<()> {
     match waiting.settled(api, node).await?.and_then(|node| node.last_error) {
-        Some(error) => bail!("{error}"),
+        Some(error) => Err(coded(FAILED, error)),
         None => Ok(()),
     }
 }

@@ -8,6 +8,7 @@
 mod asked;
 mod table;
 
+use crate::failure::{LISTEN_FAILED, WithCode};
 use crate::provisioning::figures::Protocol;
 use crate::provisioning::files::{Content, Files, Found};
 use anyhow::Context;
@@ -48,9 +49,10 @@ impl Tftp {
     pub(crate) async fn open(address: SocketAddr) -> anyhow::Result<Self> {
         let socket = UdpSocket::bind(address).await.with_context(|| {
             format!(
-                "--tftp-listen {address} cannot be listened on; choose another address, or stop who has it"
+                "--tftp-listen {address} cannot be used; choose another address, or stop the program that uses it"
             )
-        })?;
+        });
+        let socket = socket.code(LISTEN_FAILED)?;
         asked::enable_packet_info(&socket)?;
         let address = socket.local_addr()?;
         Ok(Self { socket, address })

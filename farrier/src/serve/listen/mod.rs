@@ -11,6 +11,7 @@ mod returned_stream;
 mod same_site;
 
 use crate::auth::{Anybody, AuthFile, Credential, Entry, Keystone, Operators};
+use crate::failure::{CERTIFICATE_UNUSABLE, INVALID_OPTION, LISTEN_FAILED, OPERATORS_FILE, WithCode};
 use crate::serve::listen::certificate::Files;
 use crate::serve::listen::limits::Limits;
 use crate::serve::listen::listener::{Tls, serve};
@@ -116,10 +117,10 @@ impl ListenerOptions {
     /// Opens both listeners, so that nothing else begins when one of them cannot be had. Guests of this host reach its
     /// loopback addresses.
     pub(crate) async fn open(&self, state: &StateDir, has_guests: bool) -> anyhow::Result<Listeners> {
-        self.check(has_guests)?;
+        self.check(has_guests).code(INVALID_OPTION)?;
         let mut looks = Vec::new();
         let mut shown = |files| -> anyhow::Result<(Tls, Fingerprint)> {
-            let (tls, fingerprint, look) = renewal::certificate(files)?;
+            let (tls, fingerprint, look) = renewal::certificate(files).code(CERTIFICATE_UNUSABLE)?;
             looks.push(look);
             Ok((tls, fingerprint))
         };
@@ -129,7 +130,7 @@ impl ListenerOptions {
             true => None,
             false => Some(shown(match files(&self.tls_cert, &self.tls_key) {
                 Some(files) => files,
-                None => Files::own(&state.tls(), self.admin_listen.ip())?,
+                None => Files::own(&state.tls(), self.admin_listen.ip()).code(CERTIFICATE_UNUSABLE)?,
             })?),
         };
         let authorization = self.authorization(state, &mut looks)?;
@@ -153,13 +154,14 @@ impl ListenerOptions {
         }
         let credential = Credential::of_token(state.make_token()?.as_bytes());
         let local = Entry { name: LOCAL.to_owned(), credential, role: Role::Admin };
-        let (users, look) = renewal::operators(self.auth_file.path(state), local)?;
+        let (users, look) = renewal::operators(self.auth_file.path(state), local).code(OPERATORS_FILE)?;
         looks.push(look);
         let operators = Operators::new(users);
         match (&self.keystone_url, self.auth_strategy) {
             (Some(url), AuthStrategy::Keystone) => {
                 let projects = self.keystone_projects.clone();
-                Ok(Arc::new(Keystone::new(operators, url, self.keystone_ca.as_deref(), projects)?))
+                let keystone = Keystone::new(operators, url, self.keystone_ca.as_deref(), projects);
+                Ok(Arc::new(keystone.code(INVALID_OPTION)?))
             }
             _ => Ok(Arc::new(operators)),
         }
@@ -266,9 +268,10 @@ impl Listener {
         tls: Option<(Tls, Fingerprint)>,
         limits: Limits,
     ) -> anyhow::Result<Self> {
-        let socket = TcpListener::bind(address).await.with_context(|| {
-            format!("{option} {address} cannot be used; choose another address or port 0")
-        })?;
+        let socket = TcpListener::bind(address)
+            .await
+            .with_context(|| format!("{option} {address} cannot be used; choose another address or port 0"));
+        let socket = socket.code(LISTEN_FAILED)?;
         let address = socket.local_addr()?;
         Ok(Self { socket, address, tls, limits })
     }

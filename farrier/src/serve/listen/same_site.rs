@@ -12,6 +12,7 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use farrier_access::Denial;
 use farrier_node_api::authorization::denied;
+use farrier_node_api::{ERROR_CODE_HEADER, FOREIGN_REQUEST, INVALID_REQUEST};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -68,6 +69,9 @@ async fn check(State(names): State<Names>, request: Request, next: Next) -> Resp
         Some((status, reason)) => {
             let mut response = denied(Denial::Forbidden { reason });
             *response.status_mut() = status;
+            let is_foreign = status == StatusCode::FORBIDDEN;
+            let code = if is_foreign { FOREIGN_REQUEST } else { INVALID_REQUEST }.to_string();
+            response.headers_mut().insert(ERROR_CODE_HEADER, code.parse().expect("a code is plain text"));
             response
         }
     }

@@ -127,7 +127,7 @@ impl Measured for AnswersReport {
             Row { name: wrong.clone(), bars: vec![bar(*succeed), bar(*name)] }
         };
         let plot = Plot {
-            title: "How an operation ends when one answer is wrong".to_owned(),
+            title: "Outcome of an operation with one wrong answer".to_owned(),
             axis: "cells, all of them green".to_owned(),
             series: vec!["it succeeds", "its error names the answer"],
             arrangement: Arrangement::Stacked,

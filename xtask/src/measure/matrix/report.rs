@@ -43,7 +43,7 @@ impl Measured for MatrixReport {
                 .to_vec(),
         };
         let plot = Plot {
-            title: "How long each combination took".to_owned(),
+            title: "Duration of each combination".to_owned(),
             axis: "seconds, with emulated processors".to_owned(),
             series: vec!["deployed", "booted"],
             arrangement: Arrangement::Stacked,

@@ -47,7 +47,7 @@ impl Measured for PowerCutReport {
 
     fn plots(&self) -> Vec<(String, Plot)> {
         let plot = Plot {
-            title: "What the cuts have left".to_owned(),
+            title: "Contents of the disk after the cuts".to_owned(),
             axis: "cuts; behind each deployment the bytes of a sector".to_owned(),
             series: Left::ALL.map(Left::name).to_vec(),
             arrangement: Arrangement::Stacked,

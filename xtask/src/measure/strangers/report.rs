@@ -212,7 +212,7 @@ Measured at commit {} on {}.
             bars: vec![added(&self.earlier, process, sent), added(&self.rows, process, sent)],
         };
         let plot = Plot {
-            title: "What nests add to the memory of a process".to_owned(),
+            title: "Memory that nested JSON adds to a process".to_owned(),
             axis: "MiB".to_owned(),
             series: vec!["before values were limited", "now"],
             arrangement: Arrangement::Grouped,

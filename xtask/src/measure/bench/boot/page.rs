@@ -50,7 +50,7 @@ fn plot(report: &BootReport) -> Plot {
         Row { name: name.to_owned(), bars: vec![Some(bar(&report.farrier)), rival.map(bar)] }
     };
     Plot {
-        title: "What a first heartbeat takes".to_owned(),
+        title: "The ramdisk until its first heartbeat".to_owned(),
         axis: "in units of what the Python agent takes".to_owned(),
         series: vec!["Farrier", "Python agent"],
         arrangement: Arrangement::Grouped,
