@@ -33,16 +33,16 @@ async fn walk(browser: &Browser, path: &str) -> Vec<String> {
 #[tokio::test]
 async fn a_long_list_is_gone_through_once_and_begins_with_those_that_need_an_operator() {
     let stage = Stage::new().await;
-    let mut failed = Vec::new();
+    let (mut failed, start) = (Vec::new(), time::OffsetDateTime::now_utc());
     for number in 0..250 {
         // More than a page of them, so that the border between both groups is within a page.
         let has_failed = number % 2 == 1 || number < 20;
         let name = format!("n{number:03}");
         stage
             .node(&name, |node| {
-                node.created_at += time::Duration::seconds(number);
+                node.created_at = start + time::Duration::seconds(number);
                 node.instance_name = Some("database-primary".to_owned());
-                node.provision_updated_at += time::Duration::seconds(1000 - number);
+                node.provision_updated_at = start + time::Duration::seconds(1000 - number);
                 node.provision_state =
                     if has_failed { ProvisionState::DeployFailed } else { ProvisionState::Active };
             })
