@@ -1,5 +1,6 @@
 //! Pieces of HTML that every page has.
 
+use farrier_conductor::model::clock::in_two_units;
 use farrier_conductor::model::{ProvisionState, masked_text};
 use maud::{Markup, html};
 use serde_json::Value;
@@ -8,9 +9,6 @@ use time::format_description::well_known::Rfc3339;
 
 /// Stands for a value that is not there.
 const NONE: &str = "–";
-
-/// Units of a duration, the longest first, in seconds.
-const UNITS: [(i64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
 
 /// Units of a size, the smallest first.
 const SIZES: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -55,37 +53,25 @@ pub(crate) fn state(state: ProvisionState) -> Markup {
 
 /// A moment, and how far it is from now.
 pub(crate) fn when(at: OffsetDateTime, now: OffsetDateTime) -> Markup {
-    let at = at.replace_nanosecond(0).unwrap_or(at);
-    let exact = at.format(&Rfc3339).unwrap_or_default();
+    let exact = exact(at);
     let shown = exact.get(..16).unwrap_or_default().replacen('T', " ", 1);
     html! { time datetime=(exact) title=(exact) { (shown) " UTC" } " (" (distance(at, now)) ")" }
 }
 
 /// How far a moment is from now. The exact one is in the title.
 pub(crate) fn ago(at: OffsetDateTime, now: OffsetDateTime) -> Markup {
-    let exact = at.replace_nanosecond(0).unwrap_or(at).format(&Rfc3339).unwrap_or_default();
+    let exact = exact(at);
     html! { time datetime=(exact) title=(exact) { (distance(at, now)) } }
 }
 
-fn distance(at: OffsetDateTime, now: OffsetDateTime) -> String {
-    match (now - at).whole_seconds() {
-        seconds @ 0.. => format!("{} ago", duration(seconds)),
-        seconds => format!("in {}", duration(-seconds)),
-    }
+/// A moment to the second.
+fn exact(at: OffsetDateTime) -> String {
+    at.replace_nanosecond(0).unwrap_or(at).format(&Rfc3339).unwrap_or_default()
 }
 
-/// A number of seconds in the two largest units that it has.
-pub(crate) fn duration(seconds: i64) -> String {
-    let first = UNITS.iter().position(|(unit, _)| seconds >= *unit).unwrap_or(UNITS.len() - 1);
-    let mut rest = seconds;
-    let parts = UNITS[first..].iter().take(2).map(|(unit, name)| {
-        let count = rest / unit;
-        rest %= unit;
-        (count, *name)
-    });
-    let parts: Vec<_> = parts.collect();
-    let shown = parts.iter().enumerate().filter(|(place, (count, _))| *place == 0 || *count > 0);
-    shown.map(|(_, (count, name))| format!("{count} {name}")).collect::<Vec<_>>().join(" ")
+fn distance(at: OffsetDateTime, now: OffsetDateTime) -> String {
+    let distance = in_two_units(now - at);
+    if (at - now).whole_seconds() > 0 { format!("in {distance}") } else { format!("{distance} ago") }
 }
 
 /// Names and their values.
@@ -106,22 +92,6 @@ pub(crate) fn head(names: &[&str]) -> Markup {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn durations_have_at_most_two_units() {
-        for (seconds, expected) in [
-            (0, "0 s"),
-            (59, "59 s"),
-            (60, "1 min"),
-            (61, "1 min 1 s"),
-            (3_600, "1 h"),
-            (3_661, "1 h 1 min"),
-            (86_400 * 3 + 59, "3 d"),
-            (86_400 * 400 + 3_600 * 5, "400 d 5 h"),
-        ] {
-            assert_eq!(duration(seconds), expected);
-        }
-    }
 
     #[test]
     fn moments_have_a_distance_in_both_directions() {

@@ -14,7 +14,7 @@
 //!
 //! The stores in SQLite (feature `sqlite`) and PostgreSQL (feature `postgres`) share their statements and nearly all of their
 //! code: TEXT, BIGINT and BOOLEAN for types, microseconds since 1970 for times, JSON as TEXT. What a store does beside them
-//! (the pragmas of a file, the pool of a server, how a full disk is told) stands with the store.
+//! (the pragmas of a file, the pool of a server, the error of a full disk) stands with the store.
 
 mod catalogue;
 mod changes;

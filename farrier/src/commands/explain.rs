@@ -1,8 +1,9 @@
 //! `farrier explain`: what a node waits for, on what evidence, and what to do.
 
 use crate::client::NodeApi;
-use crate::view::times_of_day::{span, text};
+use crate::view::times_of_day::text;
 use clap::Args;
+use farrier_conductor::model::clock::in_two_units;
 use farrier_engine::explain::Explanation;
 
 /// Options of `farrier explain`.
@@ -39,10 +40,10 @@ fn shown(explanation: &Explanation) -> String {
     lines.push(format!(
         "Since: {} ({} ago)",
         text(explanation.since),
-        span(explanation.at - explanation.since)
+        in_two_units(explanation.at - explanation.since)
     ));
     let until = explanation.until.map(|until| {
-        let left = span(until - explanation.at);
+        let left = in_two_units(until - explanation.at);
         let when = if explanation.is_overdue { format!("{left} ago") } else { format!("in {left}") };
         format!("{} ({when})", text(until))
     });

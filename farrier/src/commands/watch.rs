@@ -3,9 +3,10 @@
 use crate::client::NodeApi;
 use crate::client::record::NodeRecord;
 use crate::view::table::{flag, none, table};
-use crate::view::times_of_day::{span, text};
+use crate::view::times_of_day::text;
 use clap::Args;
 use console::Term;
+use farrier_conductor::model::clock::in_two_units;
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -58,7 +59,7 @@ fn shown(nodes: &[NodeRecord], now: OffsetDateTime) -> String {
         [
             node.label().to_owned(),
             node.provision_state.to_string(),
-            since(node).map_or_else(|| none(None), |since| span(now - since)),
+            since(node).map_or_else(|| none(None), |since| in_two_units(now - since)),
             none(node.power_state.map(|state| state.as_str())),
             flag(node.is("maintenance")),
             none(node.reservation.as_deref()),

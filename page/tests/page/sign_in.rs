@@ -58,7 +58,7 @@ async fn a_form_after_signing_in_leads_back_to_where_one_was() {
     }
 }
 
-/// The identity that a browser had before could be known to whoever gave it to the browser.
+/// An attacker may have set the cookie of a browser before its user signs in, and would know the identity.
 #[tokio::test]
 async fn a_session_has_an_identity_that_no_one_knew_before() {
     let stage = Stage::new().await;

@@ -7,9 +7,9 @@ use axum::http::request::Parts;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use farrier_access::{Authorization, Denial, Identity, Role};
-use farrier_conductor::model::clock::{Clock, SystemClock};
+use farrier_conductor::model::clock::Clock;
 use farrier_conductor::model::{NewNode, Node, NodeInterfaces};
-use farrier_conductor::testing::FakeMachine;
+use farrier_conductor::testing::{FakeMachine, JumpingClock};
 use farrier_conductor::{Drivers, Settings};
 use farrier_engine::Conductor;
 use farrier_engine::store::NodeStore;
@@ -17,7 +17,6 @@ use farrier_engine::store::sqlite::SqliteStore;
 use farrier_page::{Site, page_router};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use time::OffsetDateTime;
 use tokio::net::TcpListener;
 
 /// Users with their passwords and roles.
@@ -66,22 +65,6 @@ pub struct Anybody;
 impl Authorization for Anybody {
     async fn identify(&self, _: &Parts) -> Result<Identity, Denial> {
         Ok(Identity { name: "anybody".to_owned(), role: Role::Admin })
-    }
-}
-
-/// A clock that is the system's, and some more.
-#[derive(Debug, Clone, Default)]
-pub struct JumpingClock(Arc<Mutex<time::Duration>>);
-
-impl JumpingClock {
-    pub fn jump(&self, by: time::Duration) {
-        *self.0.lock().unwrap() += by;
-    }
-}
-
-impl Clock for JumpingClock {
-    fn now(&self) -> OffsetDateTime {
-        SystemClock.now() + *self.0.lock().unwrap()
     }
 }
 

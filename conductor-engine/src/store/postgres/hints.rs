@@ -1,8 +1,8 @@
 //! Hints to the other conductors that a node has something for its worker.
 //!
 //! They are sent by NOTIFY, in statements of their own: a NOTIFY within the transaction of a write would have all writers of
-//! the server commit one after the other. A conductor sends ten in a second at most; what is told meanwhile goes with the
-//! next one. Its own come back to it, and it leaves them out. Any hint may be missing: the records are the truth, and every
+//! the server commit one after the other. A conductor sends at most ten in a second; the next one has all
+//! changes since the last. Its own come back to it, and it leaves them out. Any hint may be missing: the records are the truth, and every
 //! conductor looks at them now and then.
 
 use crate::store::ChangeFeed;

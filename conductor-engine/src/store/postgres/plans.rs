@@ -47,7 +47,7 @@ INSERT INTO orders (node, verb, ordered_at, attempts)
 ANALYZE;
 ";
 
-/// What the planner is told before it looks at a statement: values that few rows have are the rule. A page of a list may read
+/// Settings of the planner for a kind of statement: values that few rows have are the rule. A page of a list may read
 /// all rows where no index has what is asked for; whether it can follow the order of an index shows without the other ways.
 fn settings(reads: Reads) -> &'static str {
     match reads {

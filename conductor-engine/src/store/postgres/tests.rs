@@ -195,7 +195,7 @@ async fn a_change_is_told_to_other_conductors_and_once_to_its_own(cluster: &Clus
     assert_eq!(before.iter().filter(|node| **node == third).count(), 1, "{before:?}");
 }
 
-/// The nodes of which changes are told until one of a node is.
+/// The nodes whose changes the stream has before the first change of the awaited node.
 async fn heard(changes: &mut Changes, awaited: Uuid) -> Vec<Uuid> {
     let mut before = Vec::new();
     loop {

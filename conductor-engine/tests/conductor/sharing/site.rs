@@ -2,10 +2,11 @@
 
 use crate::stand_ins::agent::Script;
 use crate::stand_ins::machine::FakeMachine;
-use crate::stand_ins::stage::{JumpingClock, PATIENCE, quick};
+use crate::stand_ins::stage::{PATIENCE, quick};
 use crate::stand_ins::witness::{Seen, Witness};
 use farrier_conductor::Settings;
 use farrier_conductor::model::{Activity, Node, ProvisionState};
+use farrier_conductor::testing::JumpingClock;
 use farrier_engine::records::{Order, StepsOrder};
 use farrier_engine::store::sqlite::SqliteStore;
 use farrier_engine::store::{Change, NodeStore, Record, Selection, Terms};

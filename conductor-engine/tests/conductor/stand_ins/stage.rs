@@ -4,8 +4,8 @@ use super::agent::Script;
 use super::machine::FakeMachine;
 use farrier_conductor::EventKind;
 use farrier_conductor::agent::AgentSettings;
-use farrier_conductor::model::clock::{Clock, SystemClock};
 use farrier_conductor::model::{InstanceInfo, NewNode, Node, ProvisionState};
+use farrier_conductor::testing::JumpingClock;
 use farrier_conductor::{Drivers, Settings};
 use farrier_engine::evidence::events::Event;
 use farrier_engine::records::Order;
@@ -15,7 +15,7 @@ use farrier_engine::{Conductor, Error};
 use farrier_node_api::nodes::nodes_router;
 use farrier_node_api::ramdisk::ramdisk_router;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use tokio::net::TcpListener;
@@ -41,22 +41,6 @@ pub struct Stage {
     pub store: Arc<SqliteStore>,
     pub clock: JumpingClock,
     _folder: tempfile::TempDir,
-}
-
-/// A clock that is the system's, and some more.
-#[derive(Debug, Clone, Default)]
-pub struct JumpingClock(Arc<Mutex<time::Duration>>);
-
-impl JumpingClock {
-    pub fn jump(&self, by: time::Duration) {
-        *self.0.lock().unwrap() += by;
-    }
-}
-
-impl Clock for JumpingClock {
-    fn now(&self) -> OffsetDateTime {
-        SystemClock.now() + *self.0.lock().unwrap()
-    }
 }
 
 /// Settings whose waits take milliseconds.

@@ -1,5 +1,5 @@
-//! Tests of interfaces without a conductor (feature `testing`): a host in memory, a machine that is not there, and an agent
-//! that follows a script.
+//! Tests of interfaces without a conductor (feature `testing`): a host in memory, a machine that is not there, an agent
+//! that follows a script, and a clock that a test moves.
 //!
 //! ```
 //! use farrier_conductor::testing::{FakeMachine, task};
@@ -18,10 +18,12 @@
 //! ```
 
 mod agent;
+mod clock;
 mod host;
 mod machine;
 
 pub use agent::ScriptedAgent;
+pub use clock::JumpingClock;
 pub use host::MemoryHost;
 pub use machine::FakeMachine;
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// How the URL of a PostgreSQL database begins.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
-/// The file of a conductor that is told no database, in the state directory.
+/// The SQLite file in the state directory, where `--database` is not set.
 const FILE: &str = "nodes.sqlite";
 
 /// The database of a conductor.

@@ -442,9 +442,9 @@ async fn a_node_without_the_means_is_not_inspected() {
 
 /// What this agent and the Python agent posted to real Ironics.
 const RECORDINGS: [&str; 3] = [
-    include_str!("../../../tests/golden/ironic-26.1.6.jsonl"),
-    include_str!("../../../tests/golden/ironic-39.0.0.jsonl"),
-    include_str!("../../../tests/golden/ironic-39.0.0-python-agent-13.0.0-inspect.jsonl"),
+    include_str!("../../../../tests/golden/ironic-26.1.6.jsonl"),
+    include_str!("../../../../tests/golden/ironic-39.0.0.jsonl"),
+    include_str!("../../../../tests/golden/ironic-39.0.0-python-agent-13.0.0-inspect.jsonl"),
 ];
 
 #[tokio::test]
