@@ -14,7 +14,7 @@ mod hints;
 use crate::store::sql::statement::{Connection, Reader, Statement};
 use crate::store::sql::statements::Dialect;
 use crate::store::sql::{Database, Failure, Kept, Outcome, Trouble, Writer, migration};
-use crate::store::{ChangeFeed, StoreError, Waits, WriteKind};
+use crate::store::{ChangeFeed, StoreError, Waits};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::{Executor, Postgres, Transaction};
 use std::str::FromStr;
@@ -160,12 +160,15 @@ impl Database for PostgresStore {
     async fn writer(&self, kept: Kept) -> Outcome<Transaction<'static, Postgres>> {
         let start = Instant::now();
         let transaction = in_time(self.pool.begin()).await?;
-        let kind = match kept {
-            Kept::Always => WriteKind::Record,
-            Kept::WhilePowered => WriteKind::Mailbox,
-        };
-        self.waits.note(kind, start.elapsed());
+        self.waits.note(kept.into(), start.elapsed());
         Ok(transaction)
+    }
+
+    async fn run(&self, kept: Kept, statement: Statement) -> Outcome<u64> {
+        let start = Instant::now();
+        let mut connection = in_time(self.pool.acquire()).await?;
+        self.waits.note(kept.into(), start.elapsed());
+        Connection::execute(&mut *connection, statement).await
     }
 
     fn feed(&self) -> &ChangeFeed {

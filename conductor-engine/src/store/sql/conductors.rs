@@ -1,7 +1,7 @@
 //! The conductors over one store.
 
-use crate::store::sql::statement::{Connection, Reader, Row, Statement};
-use crate::store::sql::{Database, Kept, Outcome, Writer, statements as sql};
+use crate::store::sql::statement::{Reader, Row, Statement};
+use crate::store::sql::{Database, Kept, Outcome, statements as sql};
 use crate::store::{ConductorRecord, ConductorStore, ProcessId, StoreError};
 use async_trait::async_trait;
 
@@ -32,26 +32,19 @@ impl<D: Database> ConductorStore for D {
                 .bind(silent.map(|other| other.process.start))
                 .bind(silent.map(|other| other.counter));
             // What a power cut takes back its conductor writes again.
-            let mut writer = self.writer(Kept::WhilePowered).await?;
-            let rows = writer.connection().execute(renewed).await?;
-            writer.commit().await?;
-            Ok(rows > 0)
+            Ok(self.run(Kept::WhilePowered, renewed).await? > 0)
         };
         renewed.await.map_err(|failure| self.told(failure))
     }
 
     async fn remove_conductor(&self, conductor: &ConductorRecord, is_own: bool) -> Result<(), StoreError> {
-        let removed = async {
-            let removed = Statement::new(sql::DELETE_CONDUCTOR)
-                .bind(conductor.name.clone())
-                .bind(conductor.process.start)
-                .bind(conductor.counter)
-                .bind(is_own);
-            let mut writer = self.writer(Kept::WhilePowered).await?;
-            writer.connection().execute(removed).await?;
-            writer.commit().await
-        };
-        removed.await.map_err(|failure| self.told(failure))
+        let removed = Statement::new(sql::DELETE_CONDUCTOR)
+            .bind(conductor.name.clone())
+            .bind(conductor.process.start)
+            .bind(conductor.counter)
+            .bind(is_own);
+        let removed = self.run(Kept::WhilePowered, removed).await;
+        removed.map(drop).map_err(|failure| self.told(failure))
     }
 }
 

@@ -25,8 +25,8 @@ pub(super) mod statement;
 pub(super) mod statements;
 mod tables;
 
-use crate::store::{ChangeFeed, StoreError, Waits};
-use statement::{Connection, Reader};
+use crate::store::{ChangeFeed, StoreError, Waits, WriteKind};
+use statement::{Connection, Reader, Statement};
 use statements::Dialect;
 use uuid::Uuid;
 
@@ -37,6 +37,15 @@ pub enum Kept {
     Always,
     /// Until a power cut, where the database keeps it less well for less work.
     WhilePowered,
+}
+
+impl From<Kept> for WriteKind {
+    fn from(kept: Kept) -> Self {
+        match kept {
+            Kept::Always => Self::Record,
+            Kept::WhilePowered => Self::Mailbox,
+        }
+    }
 }
 
 /// What a database has of its own.
@@ -56,6 +65,10 @@ pub trait Database: Send + Sync + 'static {
 
     /// Waits for a turn to write.
     fn writer(&self, kept: Kept) -> impl Future<Output = Outcome<Self::Writer>> + Send;
+
+    /// Waits for a turn to write one statement, which is a transaction of its own: nothing begins or commits it. Returns the
+    /// number of rows that it wrote.
+    fn run(&self, kept: Kept, statement: Statement) -> impl Future<Output = Outcome<u64>> + Send;
 
     /// Where changes are published.
     fn feed(&self) -> &ChangeFeed;
@@ -142,6 +155,9 @@ pub enum Failure {
     /// The database did not answer in time.
     #[error("no answer within {0} seconds")]
     Silent(u64),
+    /// Other tasks had each connection that reads the file.
+    #[error("no connection was free to read it within {0} seconds; see whether the disk of the file answers")]
+    NoReader(u64),
     /// Another task had each connection, or the server took none.
     #[error(
         "no connection within {0} seconds; see whether the server runs, and whether it takes as many connections as \

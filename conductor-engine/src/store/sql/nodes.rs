@@ -126,31 +126,18 @@ impl<D: Database> NodeStore for D {
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
-        let released = async {
-            let mut writer = self.writer(Kept::WhilePowered).await?;
-            leases::release(writer.connection(), lease).await?;
-            writer.commit().await
-        };
-        released.await.map_err(|failure| self.told(failure))
+        let released = self.run(Kept::WhilePowered, leases::release(lease)).await;
+        released.map(drop).map_err(|failure| self.told(failure))
     }
 
     async fn expire(&self, held: &Held) -> Result<bool, StoreError> {
-        let expired = async {
-            let mut writer = self.writer(Kept::Always).await?;
-            let is_expired = leases::expire(writer.connection(), held).await?;
-            writer.commit().await?;
-            Ok(is_expired)
-        };
-        expired.await.map_err(|failure| self.told(failure))
+        let expired = self.run(Kept::Always, leases::expire(held)).await;
+        expired.map(|rows| rows > 0).map_err(|failure| self.told(failure))
     }
 
     async fn expire_all(&self, holder: &str) -> Result<(), StoreError> {
-        let released = async {
-            let mut writer = self.writer(Kept::Always).await?;
-            leases::expire_all(writer.connection(), holder).await?;
-            writer.commit().await
-        };
-        released.await.map_err(|failure| self.told(failure))
+        let expired = self.run(Kept::Always, leases::expire_all(holder)).await;
+        expired.map(drop).map_err(|failure| self.told(failure))
     }
 
     async fn write(&self, lease: &Lease, change: &Change<'_>) -> Result<(), StoreError> {
@@ -189,13 +176,8 @@ impl<D: Database> NodeStore for D {
     }
 
     async fn hear(&self, uuid: Uuid, heard: &AgentSession) -> Result<bool, StoreError> {
-        let heard = async {
-            let mut writer = self.writer(Kept::WhilePowered).await?;
-            let is_heard = writing::hear(writer.connection(), uuid, heard).await?;
-            writer.commit().await?;
-            Ok(is_heard)
-        };
-        let is_heard = heard.await.map_err(|failure| self.told(failure))?;
+        let heard = self.run(Kept::WhilePowered, writing::hear(uuid, heard)).await;
+        let is_heard = heard.map_err(|failure| self.told(failure))? == 1;
         if is_heard {
             self.publish(uuid);
         }

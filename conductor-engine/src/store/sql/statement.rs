@@ -13,6 +13,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 /// A statement with the values of its parameters.
+#[derive(Clone)]
 pub struct Statement {
     text: SqlStr,
     values: Vec<Column>,

@@ -5,13 +5,15 @@
 //! power cut may take the last ones back, but never break the file. Agents beat again, and whoever held a lease lost power
 //! too. That saves a flush of the disk for each. Writers take [turns](turn), and wait ten seconds for other processes.
 
+mod readers;
 mod turn;
 
 use crate::store::sql::statement::{Connection, Reader, Statement};
 use crate::store::sql::statements::Dialect;
 use crate::store::sql::{Database, Kept, Outcome, Trouble, migration};
 use crate::store::{ChangeFeed, StoreError, Waits};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow};
+use readers::Readers;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteRow};
 use sqlx::{Connection as _, Executor, SqliteConnection};
 use std::fs::OpenOptions;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -20,16 +22,13 @@ use std::time::Duration;
 use turn::{BUSY, Turn, Writers, is_locked};
 use uuid::Uuid;
 
-/// Connections for readers.
-const READERS: u32 = 4;
-
 /// Result codes of SQLite for want of room: the file cannot grow, or the index of its journal cannot.
 const NO_ROOM: &[&str] = &["13", "4874"];
 
 /// Node records in an SQLite file that only its owner may read, since agent tokens live there.
 #[derive(Debug)]
 pub struct SqliteStore {
-    readers: SqlitePool,
+    readers: Readers,
     writers: Writers,
     file: PathBuf,
     feed: ChangeFeed,
@@ -54,12 +53,8 @@ impl SqliteStore {
         let failed = |reason: String| StoreError::Failed { location: file.display().to_string(), reason };
         make_private(file).map_err(|error| failed(error.to_string()))?;
         let options = options.filename(file).foreign_keys(true).journal_mode(SqliteJournalMode::Wal);
-        let readers = SqlitePoolOptions::new()
-            .max_connections(READERS)
-            .test_before_acquire(false)
-            .connect_lazy_with(options.clone());
         let store = Self {
-            readers,
+            readers: Readers::new(options.clone(), patience),
             writers: Writers::new(options, patience),
             file: file.to_owned(),
             feed: ChangeFeed::default(),
@@ -74,23 +69,16 @@ impl SqliteStore {
         &self,
         table: &str,
     ) -> Result<Vec<Vec<String>>, sqlx::Error> {
+        let mut connection = self.readers.connect().await?;
         let indices = "SELECT name FROM pragma_index_list($1) WHERE \"unique\" ORDER BY seq";
         let names: Vec<String> =
-            sqlx::query_scalar(indices).bind(table.to_owned()).fetch_all(&self.readers).await?;
+            sqlx::query_scalar(indices).bind(table.to_owned()).fetch_all(&mut connection).await?;
         let mut columns = Vec::new();
         for name in names {
             let of_index = "SELECT name FROM pragma_index_info($1) ORDER BY seqno";
-            columns.push(sqlx::query_scalar(of_index).bind(name).fetch_all(&self.readers).await?);
+            columns.push(sqlx::query_scalar(of_index).bind(name).fetch_all(&mut connection).await?);
         }
         Ok(columns)
-    }
-}
-
-impl Reader for SqlitePool {
-    type Row = SqliteRow;
-
-    async fn fetch(&mut self, statement: Statement) -> Outcome<Vec<SqliteRow>> {
-        Ok((&*self).fetch_all(statement.search().query()?).await?)
     }
 }
 
@@ -110,7 +98,7 @@ impl Connection for SqliteConnection {
 
 impl Database for SqliteStore {
     const DIALECT: Dialect = Dialect::Sqlite;
-    type Readers = SqlitePool;
+    type Readers = Readers;
     type Writer = Turn;
 
     /// Opening is a part of it: a new file is switched to a log, for which SQLite does not wait while another process does so.
@@ -120,12 +108,16 @@ impl Database for SqliteStore {
         Ok(connection.close().await?)
     }
 
-    fn readers(&self) -> SqlitePool {
+    fn readers(&self) -> Readers {
         self.readers.clone()
     }
 
     async fn writer(&self, kept: Kept) -> Outcome<Turn> {
         self.writers.turn(kept).await
+    }
+
+    async fn run(&self, kept: Kept, statement: Statement) -> Outcome<u64> {
+        self.writers.run(kept, statement).await
     }
 
     fn feed(&self) -> &ChangeFeed {

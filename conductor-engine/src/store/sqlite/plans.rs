@@ -29,14 +29,15 @@ async fn store() -> (tempfile::TempDir, SqliteStore) {
 
 async fn plan(store: &SqliteStore, statement: &str) -> Vec<String> {
     let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
-    let rows = sqlx::query(explain).fetch_all(&store.readers).await;
+    let rows = sqlx::query(explain).fetch_all(&mut store.readers.connect().await.unwrap()).await;
     let rows = rows.unwrap_or_else(|error| panic!("{statement}: {error}"));
     rows.iter().map(|row| row.get("detail")).collect()
 }
 
 async fn tables(store: &SqliteStore) -> BTreeSet<String> {
     let tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '%sqlx%'";
-    sqlx::query_scalar(tables).fetch_all(&store.readers).await.unwrap().into_iter().collect()
+    let mut connection = store.readers.connect().await.unwrap();
+    sqlx::query_scalar(tables).fetch_all(&mut connection).await.unwrap().into_iter().collect()
 }
 
 /// What in a plan reads more rows than an index has for some value.
@@ -98,15 +99,16 @@ async fn l03_every_statement_finds_its_rows_by_an_index() {
 #[tokio::test]
 async fn l03_every_table_that_ends_with_a_node_has_an_index_of_its_nodes() {
     let (_folder, store) = store().await;
+    let mut connection = store.readers.connect().await.unwrap();
     for table in tables(&store).await {
         let keys = "SELECT \"from\" FROM pragma_foreign_key_list($1)";
         let keys: Vec<String> =
-            sqlx::query_scalar(keys).bind(table.clone()).fetch_all(&store.readers).await.unwrap();
+            sqlx::query_scalar(keys).bind(table.clone()).fetch_all(&mut connection).await.unwrap();
         let firsts = "SELECT columns.name FROM pragma_index_list($1) AS indices, \
                       pragma_index_info(indices.name) AS columns WHERE columns.seqno = 0";
         let firsts: BTreeSet<String> = sqlx::query_scalar(firsts)
             .bind(table.clone())
-            .fetch_all(&store.readers)
+            .fetch_all(&mut connection)
             .await
             .unwrap()
             .into_iter()

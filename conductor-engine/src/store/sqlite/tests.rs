@@ -42,7 +42,8 @@ fn session(token: &str) -> AgentSession {
 }
 
 async fn count(store: &SqliteStore, what: &'static str) -> i64 {
-    sqlx::query(what).fetch_one(&store.readers).await.unwrap().get(0)
+    let mut connection = store.readers.connect().await.unwrap();
+    sqlx::query(what).fetch_one(&mut connection).await.unwrap().get(0)
 }
 
 #[tokio::test]
@@ -142,7 +143,7 @@ async fn a_heartbeat_writes_neither_document_nor_config_drive() {
     };
     store.write(&lease, &change).await.unwrap();
     let checkpoint = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)");
-    checkpoint.execute(&store.readers).await.unwrap();
+    checkpoint.execute(&mut store.readers.connect().await.unwrap()).await.unwrap();
     for round in 1..=10 {
         let at = OffsetDateTime::UNIX_EPOCH + SECOND * round;
         let heard = AgentSession { agent_last_heartbeat: Some(at), ..heard.clone() };

@@ -4,8 +4,9 @@
 //! SQLite lets one process write at a time. While another one does, nobody here holds the turn: the head of each queue asks
 //! again after a moment, until it has waited too long.
 
-use crate::store::sql::{Kept, Outcome, Writer};
-use crate::store::waits::{Waits, WriteKind};
+use crate::store::sql::statement::{Connection as _, Statement};
+use crate::store::sql::{Failure, Kept, Outcome, Writer};
+use crate::store::waits::Waits;
 use rand::Rng;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
 use sqlx::{Connection, SqliteConnection};
@@ -59,9 +60,21 @@ impl Writers {
 
     /// Waits for a turn.
     pub(super) async fn turn(&self, kept: Kept) -> Outcome<Turn> {
-        let (queue, kind) = match kept {
-            Kept::Always => (&self.records, WriteKind::Record),
-            Kept::WhilePowered => (&self.mailbox, WriteKind::Mailbox),
+        Ok(self.begin(kept, Statement::new("BEGIN IMMEDIATE")).await?.0)
+    }
+
+    /// Waits for a turn to write one statement, and returns the number of rows that it wrote.
+    pub(super) async fn run(&self, kept: Kept, statement: Statement) -> Outcome<u64> {
+        let (turn, rows) = self.begin(kept, statement).await?;
+        turn.leave();
+        Ok(rows)
+    }
+
+    /// Waits for a turn that begins with a statement, and returns both the turn and the number of rows that the statement wrote.
+    async fn begin(&self, kept: Kept, first: Statement) -> Outcome<(Turn, u64)> {
+        let queue = match kept {
+            Kept::Always => &self.records,
+            Kept::WhilePowered => &self.mailbox,
         };
         let start = Instant::now();
         let mut place = Arc::clone(queue).lock_owned().await;
@@ -71,15 +84,15 @@ impl Writers {
                 Some(connection) => connection,
                 None => self.connect(kept).await?,
             };
-            match sqlx::query("BEGIN IMMEDIATE").execute(&mut connection).await {
-                Ok(_) => {
-                    self.waits.note(kind, start.elapsed());
-                    return Ok(Turn { connection, place, _turn: turn });
+            match connection.execute(first.clone()).await {
+                Ok(rows) => {
+                    self.waits.note(kept.into(), start.elapsed());
+                    return Ok((Turn { connection, place, _turn: turn }, rows));
                 }
-                Err(error) if is_locked(&error) && start.elapsed() < self.patience => {
+                Err(Failure::Database(error)) if is_locked(&error) && start.elapsed() < self.patience => {
                     *place = Some(connection)
                 }
-                Err(error) => return Err(error.into()),
+                Err(failure) => return Err(failure),
             }
             drop(turn);
             let pause = rand::rng().random_range(1..=MOST_PAUSE_MS);
@@ -123,9 +136,13 @@ impl Writer for Turn {
 impl Turn {
     async fn end(mut self, statement: &'static str) -> Outcome<()> {
         sqlx::query(statement).execute(&mut self.connection).await?;
-        // All that was written is written: the connection is good for the next turn.
-        *self.place = Some(self.connection);
+        self.leave();
         Ok(())
+    }
+
+    /// Leaves the connection to the next turn: all that was written is written.
+    fn leave(mut self) {
+        *self.place = Some(self.connection);
     }
 }
 
@@ -137,6 +154,7 @@ pub(super) fn is_locked(error: &sqlx::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::WriteKind;
     use crate::store::sqlite::SqliteStore;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -195,10 +213,18 @@ mod tests {
         let file = SqliteConnectOptions::new().filename(folder.path().join("nodes.sqlite"));
         let mut other = SqliteConnection::connect_with(&file).await.unwrap();
         sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
-        let writers = [Kept::Always, Kept::WhilePowered].map(|kept| {
+        let of_many = {
             let store = Arc::clone(&store);
-            tokio::spawn(async move { store.writers.turn(kept).await.unwrap().commit().await.unwrap() })
-        });
+            tokio::spawn(async move {
+                store.writers.turn(Kept::Always).await.unwrap().commit().await.unwrap();
+                0
+            })
+        };
+        let of_one = {
+            let store = Arc::clone(&store);
+            let statement = Statement::new("DELETE FROM nodes");
+            tokio::spawn(async move { store.writers.run(Kept::WhilePowered, statement).await.unwrap() })
+        };
         // Both have asked, and pause.
         let is_asked =
             || store.writers.records.try_lock().is_err() && store.writers.mailbox.try_lock().is_err();
@@ -208,8 +234,11 @@ mod tests {
             tokio::task::yield_now().await;
         }
         sqlx::query("COMMIT").execute(&mut other).await.unwrap();
-        for writer in writers {
-            writer.await.unwrap();
+        for writer in [of_many, of_one] {
+            assert_eq!(writer.await.unwrap(), 0);
+        }
+        for kind in [WriteKind::Record, WriteKind::Mailbox] {
+            assert_eq!(store.writers.waits.of(kind).turns, 1);
         }
     }
 }

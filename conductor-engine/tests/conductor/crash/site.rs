@@ -22,6 +22,9 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 
+/// How often a test looks whether what it waits for is there. Each look reads a record.
+const POLL: Duration = Duration::from_millis(20);
+
 /// After so long without anything to do an order is done.
 const QUIET: Duration = Duration::from_secs(3);
 
@@ -81,7 +84,7 @@ impl Site {
                 return record;
             }
             assert!(Instant::now() < end, "waited for something else than {record:#?}");
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(POLL);
         }
     }
 
@@ -168,7 +171,7 @@ async fn listen(address: SocketAddr) -> TcpListener {
             Ok(listener) => return listener,
             Err(error) => assert!(Instant::now() < end, "{address}: {error}"),
         }
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::time::sleep(POLL).await;
     }
 }
 

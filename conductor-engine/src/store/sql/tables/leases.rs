@@ -61,21 +61,18 @@ pub async fn renew_all(
 }
 
 /// Ends a lease, unless it was overtaken.
-pub async fn release(connection: &mut impl Connection, lease: &Lease) -> Outcome<()> {
-    connection.execute(of(sql::RELEASE, lease)).await?;
-    Ok(())
+pub fn release(lease: &Lease) -> Statement {
+    of(sql::RELEASE, lease)
 }
 
 /// Has a lease expired, unless it was renewed since it was seen.
-pub async fn expire(connection: &mut impl Connection, held: &Held) -> Outcome<bool> {
-    let expired = Statement::new(sql::EXPIRE).bind(held.node).bind(held.epoch).bind(held.expires_at);
-    Ok(connection.execute(expired).await? > 0)
+pub fn expire(held: &Held) -> Statement {
+    Statement::new(sql::EXPIRE).bind(held.node).bind(held.epoch).bind(held.expires_at)
 }
 
 /// Has every lease of a holder expired.
-pub async fn expire_all(connection: &mut impl Connection, holder: &str) -> Outcome<()> {
-    connection.execute(Statement::new(sql::EXPIRE_ALL).bind(holder)).await?;
-    Ok(())
+pub fn expire_all(holder: &str) -> Statement {
+    Statement::new(sql::EXPIRE_ALL).bind(holder)
 }
 
 /// Every lease that has not ended.

@@ -71,10 +71,10 @@ pub async fn write(connection: &mut impl Connection, lease: &Lease, change: &Cha
     boot_traces::write(connection, lease.node, change.boot_trace).await?;
     diagnosis::write(connection, lease.node, change.diagnosis).await?;
     history::add(connection, lease.node, change.history).await?;
-    match change.ends_lease {
-        true => leases::release(connection, lease).await,
-        false => Ok(()),
+    if change.ends_lease {
+        connection.execute(leases::release(lease)).await?;
     }
+    Ok(())
 }
 
 async fn write_session(
@@ -159,9 +159,9 @@ pub async fn issue_token(
 }
 
 /// Writes down what an agent said.
-pub async fn hear(connection: &mut impl Connection, node: Uuid, heard: &AgentSession) -> Outcome<bool> {
+pub fn hear(node: Uuid, heard: &AgentSession) -> Statement {
     let (columns, _) = split(heard, SESSION);
-    Ok(connection.execute(Statement::new(sql::HEAR).bind(node).bind_all(columns)).await? == 1)
+    Statement::new(sql::HEAR).bind(node).bind_all(columns)
 }
 
 /// UUIDs, names and instances belong to one node.
