@@ -1,8 +1,9 @@
-//! `cargo xtask lint`: formatting, lints, words of texts, circles and levels of imports, crowded folders, how thin the library
-//! for conductors is, licences and sources.
+//! `cargo xtask lint`: formatting, lints, words of texts, circles and levels of imports, crowded folders, libraries
+//! that are built twice, how thin the library for conductors is, licences and sources.
 
 mod circles;
 mod conductor;
+mod features;
 mod folders;
 mod imports;
 mod levels;
@@ -16,8 +17,8 @@ use crate::host::command::{find, run, run_quietly};
 use crate::host::requirements;
 use crate::host::workspace::{Workspace, cargo};
 
-/// Checks formatting (rustfmt), code (clippy), circles and levels of imports, crowded folders, words of texts and
-/// dependencies (cargo-deny).
+/// Checks formatting (rustfmt), code (clippy), circles and levels of imports, crowded folders, libraries that are
+/// built twice, words of texts and dependencies (cargo-deny).
 #[derive(Debug, Args)]
 pub struct LintArguments {
     /// Installs cargo-deny when it is missing.
@@ -45,6 +46,7 @@ pub fn lint(arguments: &LintArguments) -> Result<()> {
     levels::refuse(&workspace.sources)?;
     folders::refuse(&workspace.root, &workspace.folders())?;
     conductor::refuse_imports_upwards(&workspace, arguments.page)?;
+    features::refuse_built_twice(root)?;
     run(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).current_dir(root))?;
     conductor::refuse_thick_library(root)?;
     if find("cargo-deny").is_none() {
