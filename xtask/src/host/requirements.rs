@@ -132,7 +132,7 @@ const REQUIREMENTS: &[Requirement] = &[
         "grub-efi-amd64-signed",
         &[Purpose::Machine],
     ),
-    file("/usr/lib/ipxe/undionly.kpxe", "ipxe", &[Purpose::Machine]),
+    file("/usr/lib/ipxe/undionly.kpxe", "ipxe", &[Purpose::Ironic, Purpose::Machine]),
     command("fio", "fio", &[Purpose::Machine]),
     command("smartctl", "smartmontools", &[Purpose::Machine]),
     command("stress-ng", "stress-ng", &[Purpose::Machine]),

@@ -166,6 +166,16 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn k43_changes_of_which_one_in_a_hundred_takes_too_long_are_outside_of_the_budget() {
+        let mut mixed = report(1.0, Some(20.0), 1);
+        mixed.mix[0].figures.p99_ms = 20.1;
+        assert_eq!(mixed.faults(), ["change a node in the mix: p99 20.1 ms, not 20"]);
+        // Only changes have this budget.
+        mixed.mix[0].name = "list all nodes in detail".to_owned();
+        assert_eq!(mixed.faults(), Vec::<String>::new());
+    }
+
+    #[test]
     fn the_table_shows_both_and_how_they_differ() {
         let table = report(2.0, Some(50.0), 7).table();
         let row = "2.00 ms, p99 2.00 ms    50.00 ms, p99 50.00 ms  25.0 times";
