@@ -16,11 +16,15 @@ use farrier_engine::Error;
 use farrier_engine::records::ResourceKind;
 use farrier_engine::store::{Documents, Filter, NodeColumn, Outline, Position, Selection, StoreError};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, yield_now};
 
 /// Nodes that are read at a time: of their columns alone, and with their documents.
 const OUTLINES: u32 = 500;
 const RECORDS: u32 = 100;
+
+/// What a processor makes ready at a time is this part of them. In between it serves other requests: one that changes a node
+/// needs a processor for each of its ten statements, and must not wait for a whole list each time.
+const PARTS: usize = 10;
 
 /// How a word of the query chooses nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -233,8 +237,14 @@ impl Source for Nodes {
             if then > 0 && count == most as usize {
                 self.ahead = Some(tokio::spawn(self.reading(then)));
             }
-            let shown = found.into_iter().filter_map(|(outline, documents)| self.shown(outline, documents));
-            Ok(Piece { members: shown.collect(), count, last })
+            let (mut members, part) = (Vec::with_capacity(count), most as usize / PARTS);
+            for (at, (outline, documents)) in found.into_iter().enumerate() {
+                if at > 0 && at % part.max(1) == 0 {
+                    yield_now().await;
+                }
+                members.extend(self.shown(outline, documents));
+            }
+            Ok(Piece { members, count, last })
         })
     }
 }

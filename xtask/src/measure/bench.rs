@@ -11,7 +11,6 @@ mod first_pass;
 mod fleet;
 mod heartbeat;
 mod iscsi;
-mod load;
 mod netboot;
 mod write;
 

@@ -17,15 +17,14 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::Args;
 use farrier_conductor::model::ProvisionState;
-use hyper::{Method, StatusCode};
 use serde_json::json;
 
 use self::report::{Kind, LISTED, MANY};
 use super::conductors::{Farrier, Nodes, Rival, identity};
-use super::load::{Figures, Request, load};
 use crate::book::page as pages;
 use crate::host::requirements::{self, Purpose};
 use crate::host::workspace::{Workspace, write_json};
+use farrier_load::{Figures, Method, Request, StatusCode, load};
 
 /// Measures how long the reference conductor takes to show, change and list nodes, beside Ironic, both with the same
 /// nodes on SQLite, and how long 20 clients wait that ask 200 requests a second.
@@ -143,6 +142,6 @@ fn long_list(program: &Path, folder: &Path) -> Result<u64> {
         };
         Request::get(format!("/v1/nodes/detail?limit={LISTED}{marker}"), StatusCode::OK)
     };
-    load(farrier.admin_port, 1, Duration::from_secs(5), page)?;
+    load(farrier.admin_port, 1, Duration::from_secs(5), &page)?;
     farrier.peak_kib()
 }

@@ -17,17 +17,16 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use farrier_conductor::model::ProvisionState;
-use hyper::{Method, StatusCode};
 use serde_json::json;
 
 use self::report::{Idle, Load, Storm};
 use self::usage::Usage;
 use super::conductors::{CALLBACK_URL, Farrier, Nodes, RIVAL, Rival, TOKEN, fill, identity};
-use super::load::{Request, load_several};
 use crate::book::page;
 use crate::host::command::run;
 use crate::host::requirements::{self, Purpose};
 use crate::host::workspace::{Workspace, cargo, read_json, write_json};
+use farrier_load::{Method, Request, StatusCode, load_several};
 use farrier_tests::machine::free_port;
 
 /// Agents that call at the same time.
@@ -163,7 +162,7 @@ fn heartbeats(ports: &[u16], processes: &[u32], nodes: u64, seconds: u64) -> Res
         json!({"callback_url": CALLBACK_URL, "agent_version": "0.1.0", "agent_token": TOKEN}).to_string();
     let before = (Usage::of(processes)?, Usage::of(&[std::process::id()])?);
     // In Ironic the even ones are held.
-    let answers = load_several(ports, CLIENTS, Duration::from_secs(seconds), |number| Request {
+    let answers = load_several(ports, CLIENTS, Duration::from_secs(seconds), &|number| Request {
         method: Method::POST,
         path: format!("/v1/heartbeat/{}", identity(number * 2 % nodes)),
         body: body.clone(),

@@ -10,14 +10,13 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::Args;
 use farrier_conductor::model::ProvisionState;
-use hyper::{Method, StatusCode};
 use serde::Serialize;
 use serde_json::json;
 
 use super::conductors::{CALLBACK_URL, Farrier, Nodes, Rival, TOKEN, address, identity};
-use super::load::{Figures, Request, load};
 use crate::host::requirements::{self, Purpose};
 use crate::host::workspace::{Workspace, write_json};
+use farrier_load::{Figures, Method, Request, StatusCode, load};
 
 /// How many times as many requests Farrier must take.
 const TIMES: f64 = 20.0;
@@ -119,15 +118,15 @@ fn course(port: u16, arguments: &HeartbeatArguments, peak_kib: impl Fn() -> Resu
     let body =
         json!({"callback_url": CALLBACK_URL, "agent_version": "0.1.0", "agent_token": TOKEN}).to_string();
     // In Ironic the even ones are held, and the odd ones wait.
-    let heartbeats = load(port, clients, duration, |number| Request {
+    let heartbeats = load(port, clients, duration, &|number| Request {
         method: Method::POST,
         path: format!("/v1/heartbeat/{}", identity(number * 2 % nodes)),
         body: body.clone(),
         status: StatusCode::ACCEPTED,
     })?;
     let lookup = |number, status| Request::get(format!("/v1/lookup?addresses={}", address(number)), status);
-    let lookups = load(port, clients, duration, |number| lookup((number * 2 + 1) % nodes, StatusCode::OK))?;
-    let misses = load(port, clients, duration, |number| lookup(nodes + number, StatusCode::NOT_FOUND))?;
+    let lookups = load(port, clients, duration, &|number| lookup((number * 2 + 1) % nodes, StatusCode::OK))?;
+    let misses = load(port, clients, duration, &|number| lookup(nodes + number, StatusCode::NOT_FOUND))?;
     Ok(Course { heartbeats, lookups, misses, peak_kib: peak_kib()? })
 }
 

@@ -4,13 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
-use hyper::{Method, StatusCode};
 use serde_json::json;
 
 use super::active;
 use super::report::{CONNECTIONS, MIXED, Mixed, PER_SECOND};
 use crate::measure::bench::conductors::{Farrier, address, identity};
-use crate::measure::bench::load::{Request, paced};
+use farrier_load::{Method, Request, StatusCode, paced};
 
 /// Each kind of request, and how many of a hundred are of it.
 const KINDS: &[(&str, u64)] = &[
@@ -29,7 +28,7 @@ const STRIDE: u64 = 37;
 /// Measures each kind while all are asked.
 pub(super) fn measure(program: &Path, folder: &Path, duration: Duration) -> Result<Vec<Mixed>> {
     let farrier = Farrier::start(program, folder, active(MIXED))?;
-    let figures = paced(farrier.admin_port, CONNECTIONS, PER_SECOND, duration, KINDS.len(), request)?;
+    let figures = paced(farrier.admin_port, CONNECTIONS, PER_SECOND, duration, KINDS.len(), &request)?;
     let mixed = KINDS.iter().zip(figures);
     Ok(mixed
         .map(|((name, percent), figures)| Mixed { name: (*name).to_owned(), percent: *percent, figures })

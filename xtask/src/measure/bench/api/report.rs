@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::bench::load::Figures;
+use farrier_load::Figures;
 
 /// Nodes of a list, which are as many as both give in one answer.
 pub const LISTED: u64 = 1000;

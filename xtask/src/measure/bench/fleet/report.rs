@@ -4,10 +4,10 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::super::conductors::RIVAL;
-use super::super::load::Figures;
 use super::usage::Usage;
 use crate::book::page::{Measured, machine};
 use crate::book::plot::{Arrangement, Bar, Plot, Row};
+use farrier_load::Figures;
 
 /// By how much the cost of a node may grow from the fewest to the most.
 const GROWTH: f64 = 1.2;

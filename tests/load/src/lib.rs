@@ -1,4 +1,9 @@
-//! Many clients of one HTTP server, and how long it keeps them waiting.
+//! Many clients of one HTTP server, and how long the server keeps them waiting.
+//!
+//! The clients share the processors with the server that they measure. So this crate is optimised where all others of a
+//! developer's build are not, and its functions take closures by reference: their code is compiled here, not in the caller.
+
+pub use hyper::{Method, StatusCode};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -7,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::{Method, StatusCode, header};
+use hyper::header;
 use hyper_util::client::legacy::{self, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use serde::{Deserialize, Serialize};
@@ -57,7 +62,7 @@ pub fn load(
     port: u16,
     clients: usize,
     duration: Duration,
-    request: impl Fn(u64) -> Request + Sync,
+    request: &(dyn Fn(u64) -> Request + Sync),
 ) -> Result<Figures> {
     load_several(&[port], clients, duration, request)
 }
@@ -67,10 +72,10 @@ pub fn load_several(
     ports: &[u16],
     clients: usize,
     duration: Duration,
-    request: impl Fn(u64) -> Request + Sync,
+    request: &(dyn Fn(u64) -> Request + Sync),
 ) -> Result<Figures> {
     let start = Instant::now();
-    let answered = ask(ports, clients, duration, None, &request)?;
+    let answered = ask(ports, clients, duration, None, request)?;
     Ok(figures(answered.into_iter().map(|(_, time)| time).collect(), start.elapsed()))
 }
 
@@ -82,7 +87,7 @@ pub fn paced(
     per_second: u32,
     duration: Duration,
     kinds: usize,
-    request: impl Fn(u64) -> (usize, Request) + Sync,
+    request: &(dyn Fn(u64) -> (usize, Request) + Sync),
 ) -> Result<Vec<Figures>> {
     let start = Instant::now();
     let answered = ask(&[port], clients, duration, Some(per_second), &|number| request(number).1)?;
@@ -100,7 +105,7 @@ fn ask(
     clients: usize,
     duration: Duration,
     per_second: Option<u32>,
-    request: &(impl Fn(u64) -> Request + Sync),
+    request: &(dyn Fn(u64) -> Request + Sync),
 ) -> Result<Vec<(u64, Option<Duration>)>> {
     let (next, start) = (&AtomicU64::new(0), Instant::now());
     let ask = |port: u16| -> Result<Vec<(u64, Option<Duration>)>> {
@@ -226,9 +231,10 @@ mod tests {
         });
         let request = |status| move |_| Request::get("/".to_owned(), status);
         assert!(
-            load(port, 1, Duration::from_millis(50), request(StatusCode::ACCEPTED)).unwrap().per_second > 0.0
+            load(port, 1, Duration::from_millis(50), &request(StatusCode::ACCEPTED)).unwrap().per_second
+                > 0.0
         );
-        let error = load(port, 1, Duration::from_millis(50), request(StatusCode::OK)).unwrap_err();
+        let error = load(port, 1, Duration::from_millis(50), &request(StatusCode::OK)).unwrap_err();
         assert_eq!(error.to_string(), "GET / was answered with 202 Accepted, not 200 OK: {}");
     }
 }
