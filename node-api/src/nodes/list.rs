@@ -19,12 +19,12 @@ use serde_json::{Value, json};
 use tokio::task::{JoinHandle, yield_now};
 
 /// Nodes that are read at a time: of their columns alone, and with their documents.
-const OUTLINES: u32 = 500;
-const RECORDS: u32 = 100;
+const OUTLINES: u32 = 250;
+const RECORDS: u32 = 50;
 
 /// What a processor makes ready at a time is this part of them. In between it serves other requests: one that changes a node
 /// needs a processor for each of its ten statements, and must not wait for a whole list each time.
-const PARTS: usize = 10;
+const PARTS: usize = 12;
 
 /// How a word of the query chooses nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
