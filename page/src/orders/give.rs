@@ -1,6 +1,5 @@
 //! Gives an order that a form has sent.
 
-use super::effect::effect;
 use super::kinds::{OrderKind, Ordered};
 use super::seen::Seen;
 use crate::form::Form;
@@ -38,7 +37,7 @@ async fn ordered(conductor: &Conductor, form: &Form, kind: &OrderKind, node: &No
             format!("Node {} is {}, and cannot have this order now.", node.label(), node.provision_state);
         return Err(conflict(text));
     }
-    if effect(kind, node, conductor.settings()).is_destructive && form.text("confirm") != node.label() {
+    if kind.effect(node, conductor.settings()).is_destructive && form.text("confirm") != node.label() {
         let text = format!(
             "Type the name of the node, {}, to confirm that data on its disks may be lost.",
             node.label()
