@@ -8,6 +8,7 @@ use farrier_access::Denial;
 use farrier_engine::Error;
 use farrier_engine::store::StoreError;
 use maud::html;
+use std::fmt;
 use std::time::Duration;
 
 /// A refused request.
@@ -37,6 +38,12 @@ impl Refusal {
     /// The same, about an order that was not given.
     pub(crate) fn of_order(self) -> Self {
         Self { title: "Nothing was ordered", ..self }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
     }
 }
 

@@ -78,7 +78,8 @@ fn confirmation(kind: &OrderKind, node: &Node) -> Markup {
     }
 }
 
-fn field(kind: &OrderKind, input: &Input) -> Markup {
+/// A field of the form of an order.
+pub(super) fn field(kind: &OrderKind, input: &Input) -> Markup {
     let id = format!("{}-{}", kind.name, input.name);
     html! {
         div {

@@ -163,7 +163,7 @@ pub(crate) const KINDS: &[OrderKind] = &[
 ];
 
 /// An order with its arguments.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Ordered {
     Order(Order),
     Maintenance(bool, Option<String>),
@@ -177,12 +177,10 @@ impl OrderKind {
 
     /// Whether the state of a node allows it. Flags of the node may still forbid it.
     pub(crate) fn is_offered(&self, node: &Node) -> bool {
-        let state = node.provision_state;
-        let is_worked_on = state.activity() == Activity::Work || node.reservation.is_some();
         match self.what {
-            What::Verb(event) => state.takes_verb(event) && node.reservation.is_none(),
-            What::Power(PowerAction::On) => !is_worked_on && node.power_state != Some(PowerState::On),
-            What::Power(_) => !is_worked_on && node.power_state != Some(PowerState::Off),
+            What::Verb(event) => node.provision_state.takes_verb(event) && node.reservation.is_none(),
+            What::Power(PowerAction::On) => !is_worked_on(node) && node.power_state != Some(PowerState::On),
+            What::Power(_) => !is_worked_on(node) && node.power_state != Some(PowerState::Off),
             What::Maintenance(begins) => node.maintenance != begins && node.reservation.is_none(),
         }
     }
@@ -219,6 +217,11 @@ impl OrderKind {
         }
         (self.make)(&text)
     }
+}
+
+/// Whether a conductor works on a node.
+pub(crate) fn is_worked_on(node: &Node) -> bool {
+    node.provision_state.activity() == Activity::Work || node.reservation.is_some()
 }
 
 /// A deployment of the image that the form names, or else of the record.
