@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::evidence::boot_trace::BootTrace;
 use crate::evidence::boot_trace::journal::BootJournal;
 use crate::evidence::events::EventLog;
+use crate::evidence::state_times::StateTimes;
 use crate::limits::Limits;
 use crate::placement::open_consoles::OpenConsoles;
 use crate::placement::own_leases::OwnLeases;
@@ -59,6 +60,8 @@ pub(crate) struct Services {
     pub(crate) families: Families,
     /// What happened to the nodes.
     pub(crate) events: EventLog,
+    /// How long nodes stayed in their states.
+    pub(crate) state_times: StateTimes,
     /// What machines load that boot from the network, until that is in the store.
     pub(crate) boot_journal: BootJournal,
     /// The leases that tasks of this process have.

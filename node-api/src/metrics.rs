@@ -74,7 +74,8 @@ async fn of_nodes(conductor: &Conductor) -> Result<Registry, Error> {
 
 /// What the engine of this conductor does.
 fn of_engine(conductor: &Conductor, registry: &mut Registry) {
-    let Figures { workers, operations, leases, renewed_leases, lost_leases } = conductor.figures();
+    let Figures { workers, operations, leases, renewed_leases, lost_leases, state_times } =
+        conductor.figures();
     let gauge = |value: usize| ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
     let seconds = |time: std::time::Duration| ConstGauge::new(time.as_secs_f64());
     registry.register("workers", "Workers: one for each node that is not at rest", gauge(workers.workers));
@@ -105,6 +106,15 @@ fn of_engine(conductor: &Conductor, registry: &mut Registry) {
     }
     registry.register("store_writes", "Writes of this conductor to its store", turns);
     registry.register("store_wait_seconds", "Time that these writes waited for their turn", waits);
+    let (ends, times) = (Counters::<u64, AtomicU64>::default(), Counters::<f64, AtomicU64>::default());
+    for (state, time) in state_times {
+        ends.get_or_create(&[("provision_state", state.as_str())]).inc_by(time.ended);
+        times.get_or_create(&[("provision_state", state.as_str())]).inc_by(time.total.as_secs_f64());
+    }
+    let help = "How often a node left a provision state by a write of this conductor";
+    registry.register("node_state_ends", help, ends);
+    let help = "Time in their provision states of the nodes that left them";
+    registry.register("node_time_in_state_seconds", help, times);
 }
 
 /// Every state, so that a figure does not vanish when it is 0.

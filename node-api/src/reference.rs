@@ -201,6 +201,13 @@ pub const EXTENSIONS: &[Route] = &[
         200,
         "Explains the state of a node: cause, evidence, next action",
     ),
+    route(
+        "GET",
+        "/nodes/{node}/timeline",
+        1,
+        200,
+        "Lists the phases and steps of a node, with start, end and percent",
+    ),
     route("GET", "/nodes/{node}/certificates", 1, 200, "Lists the certificates of erasure, with the verdict"),
     route("GET", "/nodes/{node}/logs", 1, 200, "Lists the ramdisk logs of a node"),
     route("GET", "/nodes/{node}/logs/{name}", 1, 200, "Fetches one archive of logs; role admin"),

@@ -1,5 +1,6 @@
 //! What the page knows of its users: who they are, for how long, and which forms are theirs.
 
+use crate::live::is_asked_without_user;
 use crate::session::{BrowserId, Cookie, FormTokens, Sessions, Visitor};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
@@ -37,9 +38,10 @@ impl Access {
 
     /// Who sent a request: one whose browser is signed in, or whom the authorization knows without that, such as everyone
     /// where there is no authentication. A session outlives credentials that are refused: one wrong answer of a service
-    /// that knows them ends none.
+    /// that knows them ends none. What a page asks for by itself keeps no session alive.
     pub(crate) async fn visitor(&self, browser: &BrowserId, request: &Parts) -> Result<Visitor, Denial> {
-        let credentials = self.sessions.credentials(browser, self.conductor.now());
+        let is_used = !is_asked_without_user(request.uri.path());
+        let credentials = self.sessions.credentials(browser, self.conductor.now(), is_used);
         let mut request = request.clone();
         if let Some(credentials) = &credentials {
             credentials.present(&mut request.headers);

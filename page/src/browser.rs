@@ -12,12 +12,12 @@ use axum::middleware::Next;
 use axum::response::Response;
 use std::sync::Arc;
 
-/// No script, nothing of another site, and no place within one of its pages. Browsers send `Origin: null` with the forms
+/// Scripts and styles of this site alone, none within a page, and no place within a page of another site. Browsers send `Origin: null` with the forms
 /// of a page whose policy is `no-referrer`, and the listener refuses that.
 const HEADERS: [(HeaderName, &str); 4] = [
     (
         CONTENT_SECURITY_POLICY,
-        "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+        "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
     ),
     (REFERRER_POLICY, "same-origin"),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),

@@ -51,17 +51,16 @@ pub(crate) fn state(state: ProvisionState) -> Markup {
     html! { span class=(class) { (state.as_str()) } }
 }
 
-/// A moment, and how far it is from now.
+/// A moment, and how far it is from now. Browsers show the title on request.
 pub(crate) fn when(at: OffsetDateTime, now: OffsetDateTime) -> Markup {
     let exact = exact(at);
     let shown = exact.get(..16).unwrap_or_default().replacen('T', " ", 1);
     html! { time datetime=(exact) title=(exact) { (shown) " UTC" } " (" (distance(at, now)) ")" }
 }
 
-/// How far a moment is from now. The exact one is in the title.
+/// How far a moment is from now.
 pub(crate) fn ago(at: OffsetDateTime, now: OffsetDateTime) -> Markup {
-    let exact = exact(at);
-    html! { time datetime=(exact) title=(exact) { (distance(at, now)) } }
+    html! { time datetime=(exact(at)) { (distance(at, now)) } }
 }
 
 /// A moment to the second.

@@ -1,7 +1,7 @@
 //! The web page of a conductor: the nodes, what each of them does and waits for, and the orders that it can have.
 //!
 //! [`page_router`] serves it below [`ROOT`], beside any other interface. It signs operators in by an [`Authorization`], and
-//! needs no script in the browser. HTML is made by `maud`, which escapes each text that it is given.
+//! needs no script in the browser; with script, it shows changes as they happen. HTML is made by `maud`, which escapes each text that it is given.
 //!
 //! ```no_run
 //! use farrier_access::Authorization;
@@ -17,17 +17,18 @@
 
 mod access;
 mod admission;
+mod assets;
 mod browser;
 mod form;
 mod frame;
 mod html;
+mod live;
 mod node;
 mod nodes;
 mod orders;
 mod refusal;
 mod session;
 mod sign_in;
-mod style;
 
 pub use access::Site;
 
@@ -47,12 +48,17 @@ pub fn page_router(conductor: Conductor, authorization: Arc<dyn Authorization>, 
     let signed_in = Router::new()
         .route("/page/", get(nodes::list))
         .route("/page/nodes/{node}", get(node::overview::show))
+        .route("/page/nodes/{node}/timeline", get(node::timeline::show))
         .route("/page/nodes/{node}/explanation", get(node::explanation::show))
         .route("/page/nodes/{node}/hardware", get(node::hardware::show))
         .route("/page/nodes/{node}/interfaces", get(node::interfaces::show))
         .route("/page/nodes/{node}/history", get(node::history::show))
+        .route("/page/nodes/{node}/logs", get(node::logs::show))
+        .route("/page/nodes/{node}/logs/{name}", get(node::logs::file))
         .route("/page/nodes/{node}/orders/{order}", post(orders::give::order))
-        .with_state(conductor)
+        .route(orders::many::MANY, get(orders::many::preview).post(orders::many::give))
+        .with_state(conductor.clone())
+        .merge(live::router(conductor))
         .route("/page/sign-out", post(sign_in::sign_out).with_state(Arc::clone(&access)))
         .route("/page/{*path}", any(refusal::no_such_page))
         .method_not_allowed_fallback(refusal::wrong_method)
@@ -61,6 +67,6 @@ pub fn page_router(conductor: Conductor, authorization: Arc<dyn Authorization>, 
         .route("/page", get(sign_in::to_the_list))
         .route("/page/sign-in", get(sign_in::show).post(sign_in::sign_in))
         .with_state(Arc::clone(&access))
-        .route(&style::path(), get(style::serve));
+        .merge(assets::router());
     open.merge(signed_in).layer(middleware::from_fn_with_state(access, browser::recognise))
 }

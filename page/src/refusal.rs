@@ -5,11 +5,10 @@ use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 use farrier_access::Denial;
-use farrier_conductor::Error as TaskError;
-use farrier_conductor::interfaces::InterfaceError;
 use farrier_engine::Error;
 use farrier_engine::store::StoreError;
 use maud::html;
+use std::fmt;
 use std::time::Duration;
 
 /// A refused request.
@@ -42,6 +41,12 @@ impl Refusal {
     }
 }
 
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
+    }
+}
+
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let back = self.back.as_deref().unwrap_or("/page/");
@@ -59,26 +64,13 @@ impl IntoResponse for Refusal {
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
-        let (status, title) = match &error {
-            Error::NodeNotFound(_) | Error::Store(StoreError::Gone(_)) => {
-                (StatusCode::NOT_FOUND, "There is no such node")
-            }
-            Error::Store(StoreError::Full { .. } | StoreError::Busy { .. }) | Error::Stopping(_) => {
-                (StatusCode::SERVICE_UNAVAILABLE, "The conductor cannot do this now")
-            }
-            Error::Task(
-                TaskError::Invalid { .. }
-                | TaskError::Unresolved(_)
-                | TaskError::Interface(
-                    InterfaceError::DriverInfo { .. }
-                    | InterfaceError::Invalid { .. }
-                    | InterfaceError::Unsupported { .. },
-                ),
-            ) => (StatusCode::BAD_REQUEST, "The request cannot be used"),
-            Error::Store(StoreError::Failed { .. }) | Error::Logs(_) | Error::Task(TaskError::Host(_)) => {
-                (StatusCode::INTERNAL_SERVER_ERROR, "The conductor failed")
-            }
-            _ => (StatusCode::CONFLICT, "The node cannot have this now"),
+        let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let title = match status {
+            StatusCode::NOT_FOUND => "There is no such node",
+            StatusCode::BAD_REQUEST => "The request cannot be used",
+            StatusCode::CONFLICT | StatusCode::FORBIDDEN => "The node cannot have this now",
+            StatusCode::INTERNAL_SERVER_ERROR => "The conductor failed",
+            _ => "The conductor cannot do this now",
         };
         Self::new(status, title, error.to_string())
     }

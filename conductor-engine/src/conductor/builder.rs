@@ -51,7 +51,7 @@ impl Builder {
         }
         let placement = Placement::new(&settings, &hardware.composition, clock.now());
         let limits = Limits::new(&settings.operations);
-        let (events, boot_journal, own_leases, consoles, phase) = Default::default();
+        let (events, state_times, boot_journal, own_leases, consoles, phase) = Default::default();
         let power_slots = Semaphore::new(POWER_SLOTS);
         let services = Services {
             settings,
@@ -59,6 +59,7 @@ impl Builder {
             hardware,
             families,
             events,
+            state_times,
             boot_journal,
             own_leases,
             power_slots,

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::evidence::diagnosis::Diagnosis;
 use crate::evidence::erasing::{ErasureRecord, InspectedDisk};
 use crate::evidence::log_files::{self, KeptLog};
+use crate::evidence::timeline::Timeline;
 use crate::explain::boot_progress::BootProgress;
 use crate::explain::gather::gather;
 use crate::explain::{CONSOLE, Evidence, Explanation, explain};
@@ -118,6 +119,17 @@ impl KeptEvidence {
             certificates: self.0.store().certificates(node.uuid).await?,
             inspected: inspection.map(|found| InspectedDisk::of(&found.inventory)).unwrap_or_default(),
         })
+    }
+
+    /// The life of the node with this name or identity: its phases and steps.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Store`].
+    pub async fn timeline(&self, id: &str) -> Result<Timeline, Error> {
+        let node = self.0.find(id).await?.node;
+        let history = self.0.store().history(node.uuid).await?;
+        Ok(Timeline::of(&node, &history, &self.0.events().since(node.uuid, 0)))
     }
 
     /// The logs that were kept of the ramdisks of the node with this name or identity, the oldest first.

@@ -1,8 +1,11 @@
 //! What the engine does, in figures: metrics are made of them.
 
 use crate::conductor::Conductor;
+use crate::evidence::state_times::StateTime;
 use crate::limits::OperationFigures;
 use crate::workers::WorkerFigures;
+use farrier_conductor::model::ProvisionState;
+use std::collections::BTreeMap;
 
 /// What the engine does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +20,8 @@ pub struct Figures {
     pub renewed_leases: u64,
     /// Leases that it has lost to other conductors, or with their nodes.
     pub lost_leases: u64,
+    /// The states that nodes have left by writes of this process, with how long the nodes were in them.
+    pub state_times: BTreeMap<ProvisionState, StateTime>,
 }
 
 impl Conductor {
@@ -25,6 +30,7 @@ impl Conductor {
     pub fn figures(&self) -> Figures {
         let (leases, renewed_leases, lost_leases) = self.services().own_leases.counts();
         let (workers, operations) = (self.workers().figures(), self.services().limits.figures());
-        Figures { workers, operations, leases, renewed_leases, lost_leases }
+        let state_times = self.services().state_times.so_far();
+        Figures { workers, operations, leases, renewed_leases, lost_leases, state_times }
     }
 }

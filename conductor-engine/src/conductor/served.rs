@@ -4,6 +4,7 @@ use crate::conductor::Conductor;
 use crate::error::Error;
 use crate::lease::HeldTask;
 use crate::placement::{KnownConductor, Place};
+use crate::services::Phase;
 use crate::store::{Documents, Outline};
 use farrier_conductor::model::Node;
 
@@ -18,6 +19,11 @@ impl Conductor {
     /// [`Error::Store`].
     pub async fn conductors(&self) -> Result<Vec<KnownConductor>, Error> {
         Ok(self.services().placement.conductors(self.store()).await?)
+    }
+
+    /// Waits until this conductor takes no more orders, since it [drains](Self::drain) or ends.
+    pub async fn stops(&self) {
+        self.services().reaches(Phase::Drains).await;
     }
 
     /// The name of the conductor that leads a node; nothing where none does.

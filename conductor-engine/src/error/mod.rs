@@ -1,6 +1,7 @@
 //! What can go wrong with a request to the conductor.
 
 pub(crate) mod codes;
+mod status;
 
 pub(crate) use codes::Reason;
 pub use codes::{ENDED_OPERATIONS, RECORD_ERRORS, STORE_ERRORS, TAKEN};

@@ -7,5 +7,7 @@ pub mod diagnosis;
 pub mod erasing;
 pub mod events;
 pub(crate) mod log_files;
+pub mod state_times;
+pub mod timeline;
 
 pub use log_files::{KeptLog, KeptLogError};

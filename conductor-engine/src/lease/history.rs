@@ -21,6 +21,7 @@ pub(super) fn happened(
         event: one.event,
         conductor: services.settings.conductor_name.clone(),
         user: request_context::name(),
+        beginning: one.beginning,
     };
     let before = Moment { node: node_before, order: order_before };
     between(before, Moment { node, order }).into_iter().map(entry).collect()

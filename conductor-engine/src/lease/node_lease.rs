@@ -90,6 +90,10 @@ impl NodeLease {
         self.reservation.end = End::Leave;
         let written = self.services.store.write(self.reservation.lease(), &change).await;
         self.reservation.answered(written)?;
+        let (was, since) = (self.stored.0.provision_state, self.stored.0.provision_updated_at);
+        if was != node.provision_state {
+            self.services.state_times.end(was, self.services.now() - since);
+        }
         *self.stored = (node.clone(), self.order);
         self.certificates = UnsavedCertificates::default();
         self.diagnosis = UnsavedDiagnosis::Nothing;

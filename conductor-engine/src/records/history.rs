@@ -1,6 +1,7 @@
 //! What happened to a node, as its record tells: each entry is the difference between what is stored and what is to be
 //! stored, and is written with it. So nothing happens without an entry, and no entry tells what did not happen.
 
+use crate::records::beginning::Beginning;
 use crate::records::pending_order::{PendingOrder, Verb};
 use farrier_conductor::model::node::Node;
 use farrier_conductor::model::states::{Activity, ProvisionState, named_states};
@@ -55,6 +56,9 @@ pub struct HistoryEntry {
     pub conductor: String,
     /// Who wanted it, where that is known; nothing where the conductor did it by itself.
     pub user: Option<String>,
+    /// The state or the step that began with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beginning: Option<Beginning>,
 }
 
 /// A node as it was, or as it is to be, with what is ordered of it.
@@ -70,6 +74,7 @@ pub(crate) struct Happening {
     pub(crate) severity: Severity,
     pub(crate) kind: HistoryKind,
     pub(crate) event: String,
+    pub(crate) beginning: Option<Beginning>,
 }
 
 impl Happening {
@@ -82,9 +87,13 @@ impl Happening {
         Self::new(Severity::Error, kind, event.as_ref())
     }
 
+    fn begins(self, beginning: Beginning) -> Self {
+        Self { beginning: Some(beginning), ..self }
+    }
+
     /// What a machine or its agent said may have a NUL, which no store keeps.
     fn new(severity: Severity, kind: HistoryKind, event: &str) -> Self {
-        Self { severity, kind, event: event.replace('\0', "\u{fffd}") }
+        Self { severity, kind, event: event.replace('\0', "\u{fffd}"), beginning: None }
     }
 }
 
@@ -149,16 +158,16 @@ fn state(before: &Node, after: &Node) -> Option<Happening> {
         return None;
     }
     let kind = HistoryKind::Provisioning;
+    let beginning = Beginning::State { from: was, state: is };
     if has_failed(before, after) {
         let reason = after.last_error.as_deref().unwrap_or("the reason is not known");
-        return Some(Happening::error(
-            kind,
-            format!("{was:?} ended as {is:?}: {reason}", was = was.as_str(), is = is.as_str()),
-        ));
+        let event = format!("{was:?} ended as {is:?}: {reason}", was = was.as_str(), is = is.as_str());
+        return Some(Happening::error(kind, event).begins(beginning));
     }
     let target = after.target_provision_state.filter(|target| *target != is);
     let way = target.map(|target| format!(", on the way to {:?}", target.as_str())).unwrap_or_default();
-    Some(Happening::info(kind, format!("from {:?} to {:?}{way}", was.as_str(), is.as_str())))
+    let event = format!("from {:?} to {:?}{way}", was.as_str(), is.as_str());
+    Some(Happening::info(kind, event).begins(beginning))
 }
 
 /// A machine that could not be proven to be under control stays enrolled.
@@ -176,9 +185,11 @@ fn step(before: &Node, after: &Node) -> Option<Happening> {
     if (id(before), place(before)) == (id(after), place(after)) {
         return None;
     }
-    let of = place(after).map(|index| format!(" ({} of {})", index + 1, after.plan(kind).steps.len()));
-    let event = format!("{kind} step {}{}", step.id(), of.unwrap_or_default());
-    Some(Happening::info(HistoryKind::Provisioning, event))
+    let (number, of) = (place(after).map(|index| index + 1), after.plan(kind).steps.len());
+    let which = number.map(|number| format!(" ({number} of {of})")).unwrap_or_default();
+    let event = format!("{kind} step {}{which}", step.id());
+    let beginning = Beginning::Step { step: step.id().to_string(), number, of };
+    Some(Happening::info(HistoryKind::Provisioning, event).begins(beginning))
 }
 
 /// What went wrong and left the node in its state.

@@ -1,6 +1,7 @@
 //! What an engine keeps beside nodes: orders, history, allocations, and what operators define.
 
 mod allocation;
+mod beginning;
 pub(crate) mod history;
 mod order;
 mod pending_order;
@@ -8,6 +9,7 @@ mod permission;
 mod resource;
 
 pub use allocation::{Allocation, AllocationState};
+pub use beginning::Beginning;
 pub use history::{HistoryEntry, HistoryKind, Severity};
 pub use order::{Deployment, Order, OrderedSteps, StepsOrder};
 pub use pending_order::{PendingOrder, Verb};
@@ -15,11 +17,11 @@ pub use permission::Forbidden;
 pub use resource::{Resource, ResourceKind};
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use farrier_conductor::model::{NewNode, Node};
     use time::OffsetDateTime;
 
-    pub(super) fn node() -> Node {
+    pub(crate) fn node() -> Node {
         let new = NewNode {
             name: Some("n1".into()),
             driver: "fake".into(),

@@ -1,4 +1,4 @@
-//! What is known of a node: what it waits for, and what is proven of its disks.
+//! What is known of a node: what it waits for, its life, and what is proven of its disks.
 
 use crate::wire::reply::{Refusal, masked};
 use axum::Json;
@@ -27,4 +27,12 @@ pub(super) async fn certificates(
     Path(id): Path<String>,
 ) -> Result<Json<ErasureRecord>, Refusal> {
     Ok(Json(conductor.evidence().certificates(&id).await?))
+}
+
+/// `GET /farrier/v1/nodes/{node}/timeline`
+pub(super) async fn timeline(
+    State(conductor): State<Conductor>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    Ok(masked(conductor.evidence().timeline(&id).await?))
 }

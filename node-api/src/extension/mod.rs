@@ -23,6 +23,7 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
     vec![
         ("/nodes/{node}/events", get(events::events)),
         ("/nodes/{node}/explanation", get(evidence::explanation)),
+        ("/nodes/{node}/timeline", get(evidence::timeline)),
         ("/nodes/{node}/certificates", get(evidence::certificates)),
         ("/nodes/{node}/logs", get(logs::list)),
         ("/nodes/{node}/logs/{name}", get(logs::archive)),

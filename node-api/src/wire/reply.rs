@@ -7,11 +7,9 @@ use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 use farrier_conductor::Error as TaskError;
-use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::inventory::BadReport;
 use farrier_conductor::model::{ErrorCode, mask_value, masked_text};
 use farrier_engine::Error;
-use farrier_engine::records::Forbidden;
 use farrier_engine::store::StoreError;
 use farrier_protocol::json::{self, JsonError, Limits};
 use serde::Serialize;
@@ -99,30 +97,7 @@ impl IntoResponse for Refusal {
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
-        let status = match &error {
-            Error::NodeNotFound(_)
-            | Error::PortNotFound(_)
-            | Error::AllocationNotFound(_)
-            | Error::ResourceNotFound { .. }
-            | Error::LookupFailed
-            | Error::Store(StoreError::Gone(_)) => StatusCode::NOT_FOUND,
-            Error::InUse { .. }
-            | Error::Store(StoreError::Held { .. } | StoreError::Overtaken(_) | StoreError::Taken { .. }) => {
-                StatusCode::CONFLICT
-            }
-            Error::Forbidden(Forbidden::Protected { .. }) => StatusCode::FORBIDDEN,
-            Error::Forbidden(_)
-            | Error::PoweredOn { .. }
-            | Error::NameTaken(_)
-            | Error::Store(StoreError::NulCharacter)
-            | Error::Unserved { .. }
-            | Error::LedElsewhere { .. } => StatusCode::BAD_REQUEST,
-            Error::Stopping(_) => StatusCode::SERVICE_UNAVAILABLE,
-            Error::Store(StoreError::Full { .. }) => StatusCode::INSUFFICIENT_STORAGE,
-            Error::Store(StoreError::Busy { .. }) => StatusCode::SERVICE_UNAVAILABLE,
-            Error::Logs(_) | Error::Store(StoreError::Failed { .. }) => StatusCode::INTERNAL_SERVER_ERROR,
-            Error::Task(error) => status_of(error),
-        };
+        let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let (text, code) = (error.to_string(), error.code());
         let text = match error {
             // Clients recognise these by Ironic's sentences.
@@ -142,27 +117,6 @@ impl From<BadReport> for Refusal {
 impl From<TaskError> for Refusal {
     fn from(error: TaskError) -> Self {
         Error::from(error).into()
-    }
-}
-
-fn status_of(error: &TaskError) -> StatusCode {
-    match error {
-        TaskError::InvalidState { .. }
-        | TaskError::OtherInstance(_)
-        | TaskError::Interface(InterfaceError::InUse { .. }) => StatusCode::CONFLICT,
-        TaskError::Heartbeat(_)
-        | TaskError::Invalid { .. }
-        | TaskError::Unresolved(_)
-        | TaskError::Interface(
-            InterfaceError::DriverInfo { .. }
-            | InterfaceError::Invalid { .. }
-            | InterfaceError::Unsupported { .. },
-        ) => StatusCode::BAD_REQUEST,
-        TaskError::StepFailed { .. }
-        | TaskError::Hardware(_)
-        | TaskError::Interface(InterfaceError::Driver(_) | InterfaceError::NotAsked(_))
-        | TaskError::Agent(_)
-        | TaskError::Host(_) => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 
@@ -217,6 +171,7 @@ pub(crate) async fn wrong_method() -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use farrier_engine::records::Forbidden;
 
     #[test]
     fn a_refused_request_has_the_code_of_its_error() {

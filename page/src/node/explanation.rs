@@ -1,7 +1,7 @@
 //! What a node waits for, as its machine, its agent and its BMC say now. They may take some seconds.
 
 use super::overview::explained;
-use super::parts::page;
+use super::parts::NodePage;
 use crate::html;
 use crate::refusal::Refusal;
 use crate::session::Visitor;
@@ -16,13 +16,13 @@ pub(crate) async fn show(
     Extension(visitor): Extension<Visitor>,
     Path(id): Path<String>,
 ) -> Result<Markup, Refusal> {
-    let node = conductor.node(&id).await?;
+    let page = NodePage::open(&conductor, &id).await?;
+    let (node, now) = (&page.node, page.now);
     let explanation = conductor.evidence().explain(&node.uuid.to_string()).await?;
     let explanation = match sees_consoles(Some(&visitor.identity)) {
         true => explanation,
         false => explanation.without_console(),
     };
-    let now = conductor.now();
     let content = html! {
         p { "The conductor has asked the agent and the BMC of the machine." }
         (explained(&explanation, now))
@@ -46,5 +46,5 @@ pub(crate) async fn show(
             }
         }
     };
-    Ok(page(&visitor, &node, now, "/explanation", &content))
+    Ok(page.show(&visitor, "/explanation", &content))
 }

@@ -1,6 +1,7 @@
 //! The ports of a node, and what the last inspection found in its machine.
 
-use super::parts::page;
+use super::disks::disks;
+use super::parts::NodePage;
 use crate::html;
 use crate::refusal::Refusal;
 use crate::session::Visitor;
@@ -11,7 +12,6 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 const PORTS: [&str; 5] = ["MAC address", "Name", "Boots by PXE", "Physical network", "Switch and port"];
-const DISKS: [&str; 7] = ["Device", "Size", "Model", "Serial number", "WWN", "Transport", "Rotational"];
 const LINKS: [&str; 5] = ["Name", "MAC address", "Link", "Speed (Mbit/s)", "IPv4 address"];
 
 /// `GET /page/nodes/{node}/hardware`
@@ -20,22 +20,22 @@ pub(crate) async fn show(
     Extension(visitor): Extension<Visitor>,
     Path(id): Path<String>,
 ) -> Result<Markup, Refusal> {
-    let node = conductor.node(&id).await?;
+    let page = NodePage::open(&conductor, &id).await?;
+    let (node, now) = (&page.node, page.now);
     let inspection = conductor.store().inspection(node.uuid).await?;
-    let now = conductor.now();
     let content = html! {
-        (ports(&node))
+        (ports(node))
         @match &inspection {
             Some(inspection) => {
                 @if let Some(at) = node.inspection_finished_at { p { "The inspection was " (html::when(at, now)) "." } }
                 (machine(&inspection.inventory))
-                (disks(&inspection.inventory))
+                (disks(node, inspection))
                 (links(&inspection.inventory))
             }
             None => p { "No inspection has read the hardware of the machine yet." },
         }
     };
-    Ok(page(&visitor, &node, now, "/hardware", &content))
+    Ok(page.show(&visitor, "/hardware", &content))
 }
 
 fn ports(node: &Node) -> Markup {
@@ -80,14 +80,6 @@ fn machine(inventory: &Map<String, Value>) -> Markup {
             ("BMC address", html::value(inventory.get("bmc_address"))),
         ]))
     }
-}
-
-fn disks(inventory: &Map<String, Value>) -> Markup {
-    rows("Disks", &DISKS, inventory.get("disks"), |disk, column| match column {
-        1 => html::size(disk.get("size")),
-        6 => html::value(disk.get("rotational")),
-        column => html::value(disk.get(["name", "", "model", "serial", "wwn", "tran"][column])),
-    })
 }
 
 fn links(inventory: &Map<String, Value>) -> Markup {

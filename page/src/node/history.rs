@@ -1,6 +1,6 @@
 //! What happened to a node: its history, its last boot from the network, and what is proven of its disks.
 
-use super::parts::page;
+use super::parts::NodePage;
 use crate::html;
 use crate::refusal::Refusal;
 use crate::session::Visitor;
@@ -22,17 +22,17 @@ pub(crate) async fn show(
     Extension(visitor): Extension<Visitor>,
     Path(id): Path<String>,
 ) -> Result<Markup, Refusal> {
-    let node = conductor.node(&id).await?;
+    let page = NodePage::open(&conductor, &id).await?;
+    let (node, now) = (&page.node, page.now);
     let history = conductor.store().history(node.uuid).await?;
     let trace = conductor.store().boot_trace(node.uuid).await?;
     let erasure = conductor.evidence().certificates(&node.uuid.to_string()).await?;
-    let now = conductor.now();
     let content = html! {
         (entries(&history, now))
         (boot(trace.as_ref(), now))
         (erased(&erasure, now))
     };
-    Ok(page(&visitor, &node, now, "/history", &content))
+    Ok(page.show(&visitor, "/history", &content))
 }
 
 /// The newest first.

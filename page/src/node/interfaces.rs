@@ -1,6 +1,6 @@
 //! The interfaces of a node, and what each of them misses.
 
-use super::parts::page;
+use super::parts::NodePage;
 use crate::html;
 use crate::refusal::Refusal;
 use crate::session::Visitor;
@@ -24,7 +24,8 @@ pub(crate) async fn show(
     Extension(visitor): Extension<Visitor>,
     Path(id): Path<String>,
 ) -> Result<Markup, Refusal> {
-    let node = conductor.node(&id).await?;
+    let page = NodePage::open(&conductor, &id).await?;
+    let node = &page.node;
     let machines = conductor.machines();
     let uuid = node.uuid.to_string();
     let validated = match timeout(PATIENCE, machines.validate(&uuid)).await {
@@ -47,7 +48,7 @@ pub(crate) async fn show(
             } }
         }
     };
-    Ok(page(&visitor, &node, conductor.now(), "/interfaces", &content))
+    Ok(page.show(&visitor, "/interfaces", &content))
 }
 
 fn verdict(validated: Option<&BTreeMap<InterfaceKind, Validity>>, kind: InterfaceKind) -> Markup {

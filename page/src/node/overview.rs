@@ -1,6 +1,6 @@
 //! What a node does, what it waits for, what went wrong last, and the orders that it can have.
 
-use super::parts::page;
+use super::parts::NodePage;
 use crate::form::Form;
 use crate::orders::{OrderKind, form::orders};
 use crate::refusal::Refusal;
@@ -22,7 +22,8 @@ pub(crate) async fn show(
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Markup, Refusal> {
-    let node = conductor.node(&id).await?;
+    let page = NodePage::open(&conductor, &id).await?;
+    let (node, now) = (&page.node, page.now);
     let explanation = conductor.evidence().explain_record(&node.uuid.to_string()).await?;
     let explanation = match sees_consoles(Some(&visitor.identity)) {
         true => explanation,
@@ -30,7 +31,6 @@ pub(crate) async fn show(
     };
     let query = Form::of(query.unwrap_or_default().as_bytes());
     let ordered = OrderKind::named(query.text("ordered"));
-    let now = conductor.now();
     let content = html! {
         @if let Some(ordered) = ordered {
             (frame::notice(&format!("The order {:?} was accepted. This page shows the node as it is now.", ordered.label)))
@@ -39,10 +39,10 @@ pub(crate) async fn show(
         @if let Some(error) = &node.last_error {
             section aria-labelledby="error" { h2 #error { "Last error" } p.failure { (html::text(error)) } }
         }
-        (orders(&visitor, &node, conductor.settings()))
-        section aria-labelledby="record" { h2 #record { "Record" } (record(&conductor, &node, now)) }
+        (orders(&visitor, node, conductor.settings()))
+        section aria-labelledby="record" { h2 #record { "Record" } (record(&conductor, node, now)) }
     };
-    Ok(page(&visitor, &node, now, "", &content))
+    Ok(page.show(&visitor, "", &content))
 }
 
 /// What a node waits for and what to do, with its evidence.

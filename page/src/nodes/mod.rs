@@ -1,8 +1,9 @@
 //! The list of nodes.
 
 mod cursor;
-mod query;
-mod rows;
+pub(crate) mod parts;
+pub(crate) mod query;
+pub(crate) mod rows;
 mod view;
 
 use crate::refusal::Refusal;

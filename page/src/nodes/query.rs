@@ -134,6 +134,12 @@ impl ListQuery {
         Ok(read)
     }
 
+    /// The query of the address of the same list, whatever its page.
+    pub(crate) fn text(&self) -> String {
+        let address = address(&self.words, self.order, None);
+        address.split_once('?').map(|(_, query)| query.to_owned()).unwrap_or_default()
+    }
+
     /// The value of a word; empty where it asks for nothing.
     pub(crate) fn value(&self, name: &str) -> &str {
         self.words.get(name).map_or("", String::as_str)

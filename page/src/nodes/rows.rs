@@ -2,12 +2,14 @@
 
 use super::cursor::Cursor;
 use super::query::{ListQuery, column};
+use crate::live::part::Version;
 use farrier_conductor::model::ProvisionState;
 use farrier_engine::Conductor;
-use farrier_engine::store::{Filter, Outline, Position, Selection, StoreError};
+use farrier_engine::store::{Filter, NodeColumn, Outline, Position, Selection, StoreError};
 use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use uuid::Uuid;
 
 /// Rows of a page.
 const ROWS: u32 = 100;
@@ -37,13 +39,19 @@ pub(crate) struct Page {
 pub(crate) struct Row(Outline);
 
 impl Row {
-    pub(crate) fn uuid(&self) -> String {
-        self.0.uuid.to_string()
+    pub(crate) fn node(&self) -> Uuid {
+        self.0.uuid
+    }
+
+    /// The version of what it shows.
+    pub(crate) fn version(&self) -> Version {
+        let shown = COLUMNS.map(|column| self.0.field(column).map(Value::to_string));
+        Version::of(shown)
     }
 
     /// What people call it.
     pub(crate) fn label(&self) -> String {
-        self.text("name").map_or_else(|| self.uuid(), str::to_owned)
+        self.text("name").map_or_else(|| self.node().to_string(), str::to_owned)
     }
 
     pub(crate) fn text(&self, field: &str) -> Option<&str> {
@@ -65,6 +73,17 @@ impl Row {
     pub(crate) fn needs_operator(&self) -> bool {
         self.state().is_some_and(|state| state.needs_operator(self.is_in_maintenance()))
     }
+}
+
+/// The rows of some nodes, of those that there are.
+pub(crate) async fn of(conductor: &Conductor, nodes: &[Uuid]) -> Result<Vec<Row>, StoreError> {
+    let uuids = nodes.iter().map(Uuid::to_string).collect();
+    let selection = Selection {
+        filters: vec![Filter::IsOneOf(NodeColumn::UUID, uuids)],
+        columns: COLUMNS.map(column).to_vec(),
+        ..Selection::first(nodes.len() as u32)
+    };
+    Ok(conductor.store().outlines(&selection).await?.into_iter().map(Row).collect())
 }
 
 /// Reads the page that is asked for.

@@ -2,11 +2,16 @@
 
 use super::query::{By, ListQuery, ORDERS, WORDS, Word};
 use super::rows::{Page, Row};
+use crate::frame::{self, Live};
+use crate::html;
+use crate::live::part::{Part, STATES, Version};
+use crate::live::{EVENTS, PARTS};
+use crate::orders::many::{MANY, kinds};
 use crate::session::Visitor;
-use crate::{frame, html};
-use farrier_conductor::model::ProvisionState;
+use farrier_conductor::model::{ProvisionState, masked_text};
 use maud::{Markup, html};
 use time::OffsetDateTime;
+use url::form_urlencoded::byte_serialize;
 
 /// The columns of the table.
 const HEAD: [&str; 8] =
@@ -26,24 +31,29 @@ pub(crate) fn page(
         @if page.rows.is_empty() {
             p { @if query.is_everything() { "There are no nodes yet." } @else { "No node is like that." } }
         } @else {
-            (table(&page.rows, now))
+            form.select action=(MANY) {
+                (order(query))
+                (table(&page.rows, now))
+            }
         }
         nav.pages aria-label="Parts of the list" {
             @if query.after.is_some() { a href=(query.with("", "")) { "First page" } }
             @if let Some(next) = &page.next { a href=(query.after(next)) rel="next" { "Next page" } }
         }
     };
-    frame::page("Nodes", Some(visitor), &content)
+    let list: String = byte_serialize(query.text().as_bytes()).collect();
+    let live = Live { events: format!("{EVENTS}?"), parts: Some(format!("{PARTS}?list={list}")), page: None };
+    frame::live_page("Nodes", visitor, &live, &content)
 }
 
 /// How many nodes are in each state, each a way to these.
-fn states(query: &ListQuery, counts: &[(ProvisionState, u64)]) -> Markup {
+pub(super) fn states(query: &ListQuery, counts: &[(ProvisionState, u64)]) -> Markup {
     let total: u64 = counts.iter().map(|(_, count)| count).sum();
     let count =
         |state: &ProvisionState| counts.iter().find(|(of, _)| of == state).map_or(0, |(_, count)| *count);
     let chosen = query.value("state");
     html! {
-        nav.states aria-label="Nodes by state" {
+        nav #(STATES) .states aria-label="Nodes by state" data-version=(Version::of(counts)) {
             a href=(query.with("state", "")) aria-current=[chosen.is_empty().then_some("true")] {
                 "All " b { (total) }
             }
@@ -108,6 +118,20 @@ fn shown(by: By, choice: &str) -> &str {
     }
 }
 
+/// The choice of an order for the nodes that are selected below. It only leads to the preview.
+fn order(query: &ListQuery) -> Markup {
+    html! {
+        fieldset.choice {
+            legend { "Order for many nodes" }
+            input type="hidden" name="list" value=(query.text());
+            label for="order" { "Order" }
+            select #order name="order" { @for kind in kinds() { option value=(kind.name) { (kind.label) } } }
+            button { "Preview for the selected nodes" }
+            button name="all" value="yes" { "Preview for all nodes of the list" }
+        }
+    }
+}
+
 fn table(rows: &[Row], now: OffsetDateTime) -> Markup {
     html! {
         table.nodes {
@@ -118,28 +142,29 @@ fn table(rows: &[Row], now: OffsetDateTime) -> Markup {
     }
 }
 
-fn line(row: &Row, now: OffsetDateTime) -> Markup {
-    let path = format!("/page/nodes/{}", row.uuid());
-    let cell = |name: &str, content: Markup| html! { td data-label=(name) { (content) } };
+/// A row. Its cells have no names, and none of them a word for nothing: the style sheet has both, once for all rows.
+pub(super) fn line(row: &Row, now: OffsetDateTime) -> Markup {
+    let path = format!("/page/nodes/{}", row.node());
+    let text = |field: &str| row.text(field).map(html::text);
     html! {
-        tr.operator[row.needs_operator()] {
-            th scope="row" { a href=(path) { (html::text(&row.label())) } }
-            (cell(HEAD[1], row.state().map_or_else(|| html::text_or_none(None), html::state)))
-            (cell(HEAD[2], row.since().map_or_else(|| html::text_or_none(None), |since| html::ago(since, now))))
-            (cell(HEAD[3], html::text_or_none(row.text("power_state"))))
-            (cell(HEAD[4], attention(row)))
-            (cell(HEAD[5], html::text_or_none(row.text("driver"))))
-            (cell(HEAD[6], html::text_or_none(row.text("conductor_group"))))
-            (cell(HEAD[7], html::text_or_none(row.text("instance_name"))))
+        tr #(Part::Row(row.node())) .operator[row.needs_operator()] data-version=(row.version()) {
+            th scope="row" {
+                input type="checkbox" name="node" value=(row.node()) aria-label=(masked_text(&format!("Select {}", row.label())));
+                a href=(path) { (html::text(&row.label())) }
+            }
+            td { @if let Some(state) = row.state() { (html::state(state)) } }
+            td { @if let Some(since) = row.since() { (html::ago(since, now)) } }
+            td { @if let Some(power) = text("power_state") { (power) } }
+            td { @if row.needs_operator() { (attention(row)) } }
+            td { @if let Some(driver) = text("driver") { (driver) } }
+            td { @if let Some(group) = text("conductor_group") { (group) } }
+            td { @if let Some(instance) = text("instance_name") { (instance) } }
         }
     }
 }
 
 /// Why an operator has to act on a node, in words.
 fn attention(row: &Row) -> Markup {
-    if !row.needs_operator() {
-        return html::text_or_none(None);
-    }
     html! {
         strong.mark { "Needs an operator" }
         @if row.is_in_maintenance() {

@@ -1,8 +1,7 @@
-//! What an order does to the machine of a node, and above all to its disks.
+//! What each order does to the machine of a node, and above all to its disks.
 
-use super::kinds::{OrderKind, What};
 use farrier_conductor::Settings;
-use farrier_conductor::model::{Event, Family, Node, PowerAction, ProvisionState};
+use farrier_conductor::model::{Family, InterfaceKind, Node, ProvisionState};
 
 /// What an order does.
 #[derive(Debug, PartialEq)]
@@ -21,77 +20,12 @@ fn destroys(text: impl Into<String>) -> Effect {
     Effect { text: text.into(), is_destructive: true }
 }
 
-/// What an order does to a node.
-pub(crate) fn effect(kind: &OrderKind, node: &Node, settings: &Settings) -> Effect {
-    match kind.what {
-        What::Verb(event) => of_verb(event, node, settings),
-        What::Power(action) => of_power(action),
-        What::Maintenance(true) => keeps(
-            "The conductor leaves the machine alone, and most orders are refused. An operation that waits is \
-             held or fails. Nothing on the disks changes.",
-        ),
-        What::Maintenance(false) => {
-            keeps("The conductor looks after the machine again. Nothing on the disks changes.")
-        }
-    }
+fn is_cleaned(node: &Node, settings: &Settings) -> bool {
+    node.automated_clean.unwrap_or(settings.automated_clean)
 }
 
-fn of_verb(event: Event, node: &Node, settings: &Settings) -> Effect {
-    let is_cleaned = node.automated_clean.unwrap_or(settings.automated_clean);
-    match event {
-        Event::Manage => manage(node.provision_state),
-        Event::Inspect => keeps(
-            "The machine restarts into the ramdisk, which reads its hardware. Nothing on the disks changes.",
-        ),
-        Event::Provide if is_cleaned => destroys(
-            "Automated cleaning runs first: the machine restarts into the ramdisk, and clean steps delete the \
-             data on its disks. Then the node is available.",
-        ),
-        Event::Provide => {
-            keeps("The node is available at once. Its disks are not cleaned, and stay as they are.")
-        }
-        Event::Deploy => destroys(
-            "The machine restarts into the ramdisk, which writes the image to the root disk. All data on the \
-             root disk are lost.",
-        ),
-        Event::Rebuild => destroys(format!(
-            "The machine restarts into the ramdisk, which writes {} to the root disk again. All data on the \
-             root disk are lost, but for an ephemeral partition that the record preserves.",
-            image(node)
-        )),
-        Event::Delete if is_cleaned => destroys(
-            "The machine is powered off, and its instance removed. Automated cleaning follows: clean steps \
-             delete the data on its disks.",
-        ),
-        Event::Delete => destroys(
-            "The machine is powered off, and its instance removed. Automated cleaning is off: the data stay on \
-             the disks until the next deployment writes over them.",
-        ),
-        Event::Clean => destroys(
-            "The machine restarts into the ramdisk, which runs the step on every disk that it may erase. The \
-             data on these disks are lost.",
-        ),
-        Event::Retry => retry(node.provision_state.family()),
-        Event::Unhold => keeps("The operation continues with its next step, as it was ordered."),
-        Event::Abort => abort(node.provision_state.family()),
-        Event::Rescue => keeps(
-            "The instance stops. The machine restarts into a rescue system in memory, which the user rescue \
-             enters with this password. Nothing on the disks changes.",
-        ),
-        Event::Unrescue => keeps(
-            "The rescue system stops, and the machine starts its instance. Nothing on the disks changes.",
-        ),
-        Event::Adopt => keeps(
-            "The node is active with the instance that runs already. The conductor writes nothing to its disks.",
-        ),
-        Event::Service | Event::Done | Event::Fail | Event::Wait | Event::Resume | Event::Hold => {
-            keeps("The page has no such order.")
-        }
-    }
-}
-
-fn manage(state: ProvisionState) -> Effect {
-    keeps(match state {
+pub(super) fn manage(node: &Node, _: &Settings) -> Effect {
+    keeps(match node.provision_state {
         ProvisionState::Enroll => {
             "The conductor verifies that it controls the machine by its BMC. Nothing on the disks changes."
         }
@@ -102,8 +36,89 @@ fn manage(state: ProvisionState) -> Effect {
     })
 }
 
-fn retry(family: Option<Family>) -> Effect {
-    let which = match family {
+pub(super) fn inspect(_: &Node, _: &Settings) -> Effect {
+    keeps("The machine restarts into the ramdisk, which reads its hardware. Nothing on the disks changes.")
+}
+
+pub(super) fn provide(node: &Node, settings: &Settings) -> Effect {
+    match is_cleaned(node, settings) {
+        true => destroys(
+            "Automated cleaning runs first: the machine restarts into the ramdisk, and clean steps delete the data on its \
+             disks. Then the node is available.",
+        ),
+        false => keeps("The node is available at once. Its disks are not cleaned, and stay as they are."),
+    }
+}
+
+pub(super) fn deploy(node: &Node, _: &Settings) -> Effect {
+    written(node, "the image")
+}
+
+pub(super) fn rebuild(node: &Node, _: &Settings) -> Effect {
+    written(node, &image(node))
+}
+
+/// What the deploy interface of a node does to its disks. The steps of templates come with each interface.
+fn written(node: &Node, image: &str) -> Effect {
+    let templates = templates(node);
+    match node.interfaces.get(InterfaceKind::Deploy) {
+        Some("ramdisk") if templates.is_empty() => keeps(
+            "The machine restarts into the kernel and ramdisk, or the ISO, of its instance. Nothing is written to the disks.",
+        ),
+        Some("ramdisk") => destroys(format!(
+            "The machine restarts into the kernel and ramdisk, or the ISO, of its instance.{templates}"
+        )),
+        Some("custom-agent") => destroys(format!(
+            "The machine restarts into the ramdisk, and deploy steps decide which disks they write. The data on every disk \
+             may be lost.{templates}"
+        )),
+        _ => {
+            let kept = match node.instance_info.flag("preserve_ephemeral") {
+                Ok(Some(true)) => ", but for the ephemeral partition, which `preserve_ephemeral` keeps",
+                _ => "",
+            };
+            destroys(format!(
+                "The machine restarts into the ramdisk, which writes {image} to the root disk. All data on the root disk are \
+                 lost{kept}.{templates}"
+            ))
+        }
+    }
+}
+
+/// The sentence about the steps of deploy templates, which the traits of an instance choose.
+fn templates(node: &Node) -> String {
+    let traits: Vec<_> = node.instance_info.traits().collect();
+    match traits.is_empty() {
+        true => String::new(),
+        false => format!(
+            " Deploy templates with the names {} add their steps, such as RAID, which may delete the data on other disks too.",
+            traits.join(", ")
+        ),
+    }
+}
+
+pub(super) fn undeploy(node: &Node, settings: &Settings) -> Effect {
+    destroys(match is_cleaned(node, settings) {
+        true => {
+            "The machine is powered off, and its instance removed. Automated cleaning follows: clean steps delete the data \
+             on its disks."
+        }
+        false => {
+            "The machine is powered off, and its instance removed. Automated cleaning is off: the data stay on the disks \
+             until the next deployment writes over them."
+        }
+    })
+}
+
+pub(super) fn clean(_: &Node, _: &Settings) -> Effect {
+    destroys(
+        "The machine restarts into the ramdisk, which runs the step on every disk that it may erase. The data on these \
+         disks are lost.",
+    )
+}
+
+pub(super) fn retry(node: &Node, _: &Settings) -> Effect {
+    let which = match node.provision_state.family() {
         Some(Family::Clean) => "cleaning",
         Some(Family::Service) => "service",
         _ => "deployment",
@@ -114,8 +129,12 @@ fn retry(family: Option<Family>) -> Effect {
     ))
 }
 
-fn abort(family: Option<Family>) -> Effect {
-    keeps(match family {
+pub(super) fn unhold(_: &Node, _: &Settings) -> Effect {
+    keeps("The operation continues with its next step, as it was ordered.")
+}
+
+pub(super) fn abort(node: &Node, _: &Settings) -> Effect {
+    keeps(match node.provision_state.family() {
         Some(Family::Deploy) => {
             "The deployment ends as failed. The root disk may have a part of the image, which does not boot."
         }
@@ -125,25 +144,61 @@ fn abort(family: Option<Family>) -> Effect {
     })
 }
 
-fn of_power(action: PowerAction) -> Effect {
-    keeps(match action {
-        PowerAction::On => "The BMC powers the machine on.",
-        PowerAction::Off => {
-            "The BMC cuts the power at once. The disks keep their data, but for what the system has not written yet."
-        }
-        PowerAction::Reboot => {
-            "The BMC cuts the power at once, and powers the machine on again. The disks keep their data, but for \
-             what the system has not written yet."
-        }
-        PowerAction::SoftOff => "The system of the machine is asked to shut down.",
-        PowerAction::SoftReboot => {
-            "The system of the machine is asked to shut down, and is powered on again."
-        }
-    })
+pub(super) fn rescue(_: &Node, _: &Settings) -> Effect {
+    keeps(
+        "The instance stops. The machine restarts into a rescue system in memory, which the user rescue enters with this \
+         password. Nothing on the disks changes.",
+    )
+}
+
+pub(super) fn unrescue(_: &Node, _: &Settings) -> Effect {
+    keeps("The rescue system stops, and the machine starts its instance. Nothing on the disks changes.")
+}
+
+pub(super) fn adopt(_: &Node, _: &Settings) -> Effect {
+    keeps(
+        "The node is active with the instance that runs already. The conductor writes nothing to its disks.",
+    )
+}
+
+pub(super) fn begin_maintenance(_: &Node, _: &Settings) -> Effect {
+    keeps(
+        "The conductor leaves the machine alone, and most orders are refused. An operation that waits is held or fails. \
+         Nothing on the disks changes.",
+    )
+}
+
+pub(super) fn end_maintenance(_: &Node, _: &Settings) -> Effect {
+    keeps("The conductor looks after the machine again. Nothing on the disks changes.")
+}
+
+pub(super) fn power_on(_: &Node, _: &Settings) -> Effect {
+    keeps("The BMC powers the machine on.")
+}
+
+pub(super) fn power_off(_: &Node, _: &Settings) -> Effect {
+    keeps(
+        "The BMC cuts the power at once. The disks keep their data, but for what the system has not written yet.",
+    )
+}
+
+pub(super) fn reboot(_: &Node, _: &Settings) -> Effect {
+    keeps(
+        "The BMC cuts the power at once, and powers the machine on again. The disks keep their data, but for what the \
+         system has not written yet.",
+    )
+}
+
+pub(super) fn soft_power_off(_: &Node, _: &Settings) -> Effect {
+    keeps("The system of the machine is asked to shut down.")
+}
+
+pub(super) fn soft_reboot(_: &Node, _: &Settings) -> Effect {
+    keeps("The system of the machine is asked to shut down, and is powered on again.")
 }
 
 /// The image of the record, as the object of a sentence.
-pub(crate) fn image(node: &Node) -> String {
+fn image(node: &Node) -> String {
     match node.instance_info.get("image_source").and_then(|source| source.as_str()) {
         Some(source) => format!("the image {source}"),
         None => "the image of the record, which names none,".to_owned(),
@@ -153,25 +208,55 @@ pub(crate) fn image(node: &Node) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::orders::kinds::KINDS;
+    use crate::orders::kinds::{KINDS, OrderKind};
     use farrier_conductor::model::NewNode;
+    use serde_json::json;
     use time::OffsetDateTime;
+
+    fn node() -> Node {
+        Node::enrol(NewNode::default(), OffsetDateTime::UNIX_EPOCH)
+    }
 
     #[test]
     fn an_order_that_may_lose_data_says_so_and_needs_the_name() {
-        let mut node = Node::enrol(NewNode::default(), OffsetDateTime::UNIX_EPOCH);
+        let mut node = node();
         node.provision_state = ProvisionState::CleanFailed;
         let settings = Settings::new("http://c");
         let destructive = |node: &Node| {
-            let names = KINDS.iter().filter(|kind| effect(kind, node, &settings).is_destructive);
+            let names = KINDS.iter().filter(|kind| kind.effect(node, &settings).is_destructive);
             names.map(|kind| kind.name).collect::<Vec<_>>()
         };
         assert_eq!(destructive(&node), ["provide", "deploy", "retry", "clean", "rebuild", "undeploy"]);
         node.automated_clean = Some(false);
         assert_eq!(destructive(&node), ["deploy", "retry", "clean", "rebuild", "undeploy"]);
         for kind in KINDS {
-            let effect = effect(kind, &node, &settings);
-            assert!(effect.text.ends_with('.') && !effect.text.contains("no such order"), "{}", kind.name);
+            assert!(kind.effect(&node, &settings).text.ends_with('.'), "{}", kind.name);
+        }
+    }
+
+    #[test]
+    fn a_deployment_names_the_disks_that_its_interface_and_its_steps_write() {
+        let settings = Settings::new("http://c");
+        let of = |interface: &str, instance: serde_json::Value| {
+            let mut node = node();
+            node.interfaces.set(InterfaceKind::Deploy, interface);
+            node.instance_info = serde_json::from_value(instance).unwrap();
+            OrderKind::named("deploy").unwrap().effect(&node, &settings)
+        };
+        let ramdisk = of("ramdisk", json!({"kernel": "k"}));
+        assert!(!ramdisk.is_destructive && ramdisk.text.contains("Nothing is written"), "{ramdisk:?}");
+        let raid = || json!({"traits": ["CUSTOM_RAID"]});
+        for (effect, disks) in [
+            (
+                of("ramdisk", raid()),
+                "names CUSTOM_RAID add their steps, such as RAID, which may delete the data on other",
+            ),
+            (of("direct", raid()), "names CUSTOM_RAID add their steps"),
+            (of("direct", json!({})), "All data on the root disk are lost."),
+            (of("direct", json!({"preserve_ephemeral": true})), "but for the ephemeral partition"),
+            (of("custom-agent", json!({})), "The data on every disk may be lost."),
+        ] {
+            assert!(effect.is_destructive && effect.text.contains(disks), "{effect:?}");
         }
     }
 }

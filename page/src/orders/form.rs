@@ -1,6 +1,6 @@
 //! The forms of the orders that a node can have.
 
-use super::effect::{Effect, effect};
+use super::effect::Effect;
 use super::kinds::{Input, InputKind, KINDS, OrderKind, What};
 use super::seen::Seen;
 use crate::session::Visitor;
@@ -17,7 +17,7 @@ pub(crate) fn orders(visitor: &Visitor, node: &Node, settings: &Settings) -> Mar
         offered.map(|kind| (kind, kind.forbidden(node))).partition(|(_, forbidden)| forbidden.is_some());
     let (verbs, others): (Vec<_>, Vec<_>) =
         allowed.iter().map(|(kind, _)| *kind).partition(|kind| matches!(kind.what, What::Verb(_)));
-    let form = |kind: &OrderKind| order(visitor, node, kind, &effect(kind, node, settings));
+    let form = |kind: &OrderKind| order(visitor, node, kind, &kind.effect(node, settings));
     html! {
         section.orders aria-labelledby="orders" {
             h2 #orders { "Orders" }
@@ -78,7 +78,8 @@ fn confirmation(kind: &OrderKind, node: &Node) -> Markup {
     }
 }
 
-fn field(kind: &OrderKind, input: &Input) -> Markup {
+/// A field of the form of an order.
+pub(super) fn field(kind: &OrderKind, input: &Input) -> Markup {
     let id = format!("{}-{}", kind.name, input.name);
     html! {
         div {

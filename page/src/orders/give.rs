@@ -1,6 +1,5 @@
 //! Gives an order that a form has sent.
 
-use super::effect::effect;
 use super::kinds::{OrderKind, Ordered};
 use super::seen::Seen;
 use crate::form::Form;
@@ -33,31 +32,55 @@ async fn ordered(conductor: &Conductor, form: &Form, kind: &OrderKind, node: &No
         )
     })?;
     refuse_changed(conductor, &seen, node).await?;
-    if !kind.is_offered(node) {
-        let text =
-            format!("Node {} is {}, and cannot have this order now.", node.label(), node.provision_state);
-        return Err(conflict(text));
-    }
-    if effect(kind, node, conductor.settings()).is_destructive && form.text("confirm") != node.label() {
+    refuse_unoffered(kind, node)?;
+    if kind.effect(node, conductor.settings()).is_destructive && form.text("confirm") != node.label() {
         let text = format!(
             "Type the name of the node, {}, to confirm that data on its disks may be lost.",
             node.label()
         );
         return Err(Refusal::bad_request(text));
     }
+    give(conductor, kind, &seen, node, arguments(kind, form)?).await
+}
+
+/// The order of a form, with its arguments.
+pub(super) fn arguments(kind: &OrderKind, form: &Form) -> Result<Ordered, Refusal> {
     let ordered = kind.ordered(|name| match name {
         "password" => form.verbatim(name),
         name => form.text(name),
     });
+    ordered.map_err(Refusal::bad_request)
+}
+
+/// Gives an order to a node that is as it was seen.
+pub(super) async fn give(
+    conductor: &Conductor,
+    kind: &OrderKind,
+    seen: &Seen,
+    node: &Node,
+    ordered: Ordered,
+) -> Result<(), Refusal> {
+    refuse_changed(conductor, seen, node).await?;
+    refuse_unoffered(kind, node)?;
     let id = node.uuid.to_string();
-    let given = match ordered.map_err(Refusal::bad_request)? {
+    let given = match ordered {
         Ordered::Order(order) => conductor.order(&id, order).await,
         Ordered::Maintenance(begins, reason) => conductor.set_maintenance(&id, begins, reason).await,
     };
     let Err(error) = given else { return Ok(()) };
     // Another order may have come between the look at the node and this one: then that is the reason.
-    refuse_changed(conductor, &seen, &conductor.node(&id).await?).await?;
+    refuse_changed(conductor, seen, &conductor.node(&id).await?).await?;
     Err(error.into())
+}
+
+fn refuse_unoffered(kind: &OrderKind, node: &Node) -> Result<(), Refusal> {
+    match kind.is_offered(node) {
+        true => Ok(()),
+        false => {
+            let (node, state) = (node.label(), node.provision_state);
+            Err(conflict(format!("Node {node} is {state}, and cannot have this order now.")))
+        }
+    }
 }
 
 async fn refuse_changed(conductor: &Conductor, seen: &Seen, node: &Node) -> Result<(), Refusal> {

@@ -1,12 +1,14 @@
-//! The orders of the page, and when a node can have each.
+//! The orders of the page: what each is called, needs, does to a machine, and asks of the conductor.
 
+use super::effect::{self, Effect};
+use farrier_conductor::Settings;
 use farrier_conductor::model::{Activity, Event, InstanceInfo, Node, PowerAction, PowerState};
 use farrier_engine::Order;
 use farrier_engine::records::{Deployment, Forbidden};
 use serde_json::{Value, json};
 
 /// An order.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(crate) struct OrderKind {
     /// Its name in paths.
     pub(crate) name: &'static str,
@@ -14,21 +16,26 @@ pub(crate) struct OrderKind {
     pub(crate) label: &'static str,
     pub(crate) what: What,
     pub(crate) inputs: &'static [Input],
+    effect: fn(&Node, &Settings) -> Effect,
+    make: fn(&Texts<'_>) -> Result<Ordered, String>,
 }
 
-/// What is ordered.
+/// The texts of a form by the names of its inputs.
+type Texts<'a> = dyn Fn(&str) -> &'a str + 'a;
+
+/// When a node can have an order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum What {
-    /// A verb of the provision interface.
+    /// When its state allows a verb of the provision interface.
     Verb(Event),
-    /// A change of power.
+    /// When its power can change so.
     Power(PowerAction),
-    /// Maintenance begins or ends.
+    /// When its maintenance can begin or end.
     Maintenance(bool),
 }
 
 /// A field of the form of an order.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(crate) struct Input {
     pub(crate) name: &'static str,
     pub(crate) label: &'static str,
@@ -37,7 +44,7 @@ pub(crate) struct Input {
 }
 
 /// How a field is filled in.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(crate) enum InputKind {
     Text,
     Password,
@@ -60,56 +67,103 @@ const IMAGE: &[Input] = &[
     input("image_source", "URL of the image (empty: that of the record)", InputKind::Text, false),
     input("image_checksum", "Checksum, such as sha256:… (empty: that of the record)", InputKind::Text, false),
 ];
+const PASSWORD: &[Input] = &[input("password", "Password of the user rescue", InputKind::Password, true)];
+const STEP: &[Input] = &[input("step", "Step", InputKind::Choice(ERASE_STEPS), true)];
+const REASON: &[Input] = &[input("reason", "Reason", InputKind::Text, false)];
 
-const fn verb(name: &'static str, label: &'static str, event: Event, inputs: &'static [Input]) -> OrderKind {
-    OrderKind { name, label, what: What::Verb(event), inputs }
+/// An entry of the table, whose order has no arguments.
+macro_rules! plain {
+    ($name:literal, $label:literal, $what:expr, $effect:path, $order:expr) => {
+        OrderKind {
+            name: $name,
+            label: $label,
+            what: $what,
+            inputs: &[],
+            effect: $effect,
+            make: |_| Ok(Ordered::Order($order)),
+        }
+    };
 }
 
-const fn power(name: &'static str, label: &'static str, action: PowerAction) -> OrderKind {
-    OrderKind { name, label, what: What::Power(action), inputs: &[] }
+/// A change of power.
+macro_rules! power {
+    ($name:literal, $label:literal, $action:ident, $effect:path) => {
+        plain!($name, $label, What::Power(PowerAction::$action), $effect, Order::power(PowerAction::$action))
+    };
 }
 
 /// All of them, in the order of the page.
 pub(crate) const KINDS: &[OrderKind] = &[
-    verb("manage", "Manage", Event::Manage, &[]),
-    verb("inspect", "Inspect", Event::Inspect, &[]),
-    verb("provide", "Provide", Event::Provide, &[]),
-    verb("deploy", "Deploy", Event::Deploy, IMAGE),
-    verb("retry", "Retry", Event::Retry, &[]),
-    verb("unhold", "Unhold", Event::Unhold, &[]),
-    verb("abort", "Abort", Event::Abort, &[]),
-    verb(
-        "rescue",
-        "Rescue",
-        Event::Rescue,
-        &[input("password", "Password of the user rescue", InputKind::Password, true)],
+    plain!("manage", "Manage", What::Verb(Event::Manage), effect::manage, Order::Manage),
+    plain!("inspect", "Inspect", What::Verb(Event::Inspect), effect::inspect, Order::Inspect),
+    plain!("provide", "Provide", What::Verb(Event::Provide), effect::provide, Order::Provide),
+    OrderKind {
+        name: "deploy",
+        label: "Deploy",
+        what: What::Verb(Event::Deploy),
+        inputs: IMAGE,
+        effect: effect::deploy,
+        make: deployment,
+    },
+    plain!("retry", "Retry", What::Verb(Event::Retry), effect::retry, Order::Retry),
+    plain!("unhold", "Unhold", What::Verb(Event::Unhold), effect::unhold, Order::Unhold),
+    plain!("abort", "Abort", What::Verb(Event::Abort), effect::abort, Order::Abort),
+    OrderKind {
+        name: "rescue",
+        label: "Rescue",
+        what: What::Verb(Event::Rescue),
+        inputs: PASSWORD,
+        effect: effect::rescue,
+        make: |text| Ok(Ordered::Order(Order::rescue(text("password")))),
+    },
+    plain!("unrescue", "Unrescue", What::Verb(Event::Unrescue), effect::unrescue, Order::Unrescue),
+    plain!("adopt", "Adopt", What::Verb(Event::Adopt), effect::adopt, Order::Adopt),
+    OrderKind {
+        name: "clean",
+        label: "Clean",
+        what: What::Verb(Event::Clean),
+        inputs: STEP,
+        effect: effect::clean,
+        make: |text| {
+            Ok(Ordered::Order(Order::clean(&[json!({"interface": "deploy", "step": text("step")})])))
+        },
+    },
+    plain!(
+        "rebuild",
+        "Rebuild",
+        What::Verb(Event::Rebuild),
+        effect::rebuild,
+        Order::Rebuild(Deployment::default())
     ),
-    verb("unrescue", "Unrescue", Event::Unrescue, &[]),
-    verb("adopt", "Adopt", Event::Adopt, &[]),
-    verb("clean", "Clean", Event::Clean, &[input("step", "Step", InputKind::Choice(ERASE_STEPS), true)]),
-    verb("rebuild", "Rebuild", Event::Rebuild, &[]),
-    verb("undeploy", "Undeploy", Event::Delete, &[]),
-    power("power-on", "Power on", PowerAction::On),
-    power("soft-power-off", "Soft power off", PowerAction::SoftOff),
-    power("soft-reboot", "Soft reboot", PowerAction::SoftReboot),
-    power("power-off", "Power off", PowerAction::Off),
-    power("reboot", "Reboot", PowerAction::Reboot),
+    plain!("undeploy", "Undeploy", What::Verb(Event::Delete), effect::undeploy, Order::Undeploy),
+    power!("power-on", "Power on", On, effect::power_on),
+    power!("soft-power-off", "Soft power off", SoftOff, effect::soft_power_off),
+    power!("soft-reboot", "Soft reboot", SoftReboot, effect::soft_reboot),
+    power!("power-off", "Power off", Off, effect::power_off),
+    power!("reboot", "Reboot", Reboot, effect::reboot),
     OrderKind {
         name: "maintenance",
         label: "Begin maintenance",
         what: What::Maintenance(true),
-        inputs: &[input("reason", "Reason", InputKind::Text, false)],
+        inputs: REASON,
+        effect: effect::begin_maintenance,
+        make: |text| {
+            let reason = Some(text("reason")).filter(|reason| !reason.is_empty());
+            Ok(Ordered::Maintenance(true, reason.map(str::to_owned)))
+        },
     },
     OrderKind {
         name: "end-maintenance",
         label: "End maintenance",
         what: What::Maintenance(false),
         inputs: &[],
+        effect: effect::end_maintenance,
+        make: |_| Ok(Ordered::Maintenance(false, None)),
     },
 ];
 
 /// An order with its arguments.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Ordered {
     Order(Order),
     Maintenance(bool, Option<String>),
@@ -123,12 +177,10 @@ impl OrderKind {
 
     /// Whether the state of a node allows it. Flags of the node may still forbid it.
     pub(crate) fn is_offered(&self, node: &Node) -> bool {
-        let state = node.provision_state;
-        let is_worked_on = state.activity() == Activity::Work || node.reservation.is_some();
         match self.what {
-            What::Verb(event) => state.takes_verb(event) && node.reservation.is_none(),
-            What::Power(PowerAction::On) => !is_worked_on && node.power_state != Some(PowerState::On),
-            What::Power(_) => !is_worked_on && node.power_state != Some(PowerState::Off),
+            What::Verb(event) => node.provision_state.takes_verb(event) && node.reservation.is_none(),
+            What::Power(PowerAction::On) => !is_worked_on(node) && node.power_state != Some(PowerState::On),
+            What::Power(_) => !is_worked_on(node) && node.power_state != Some(PowerState::Off),
             What::Maintenance(begins) => node.maintenance != begins && node.reservation.is_none(),
         }
     }
@@ -141,12 +193,17 @@ impl OrderKind {
         }
     }
 
+    /// What it does to the machine of a node, and above all to its disks.
+    pub(crate) fn effect(&self, node: &Node, settings: &Settings) -> Effect {
+        (self.effect)(node, settings)
+    }
+
     /// The order with its arguments, which `text` gives by the names of the inputs.
     ///
     /// # Errors
     ///
     /// What is missing, as a sentence.
-    pub(crate) fn ordered<'a>(&self, text: impl Fn(&str) -> &'a str) -> Result<Ordered, String> {
+    pub(crate) fn ordered<'a>(&self, text: impl Fn(&str) -> &'a str + 'a) -> Result<Ordered, String> {
         for input in self.inputs {
             let given = text(input.name);
             if input.is_required && given.is_empty() {
@@ -158,37 +215,23 @@ impl OrderKind {
                 return Err(format!("{} has a value that it cannot have.", input.label));
             }
         }
-        let event = match self.what {
-            What::Power(action) => return Ok(Ordered::Order(Order::power(action))),
-            What::Maintenance(begins) => {
-                let reason = Some(text("reason")).filter(|reason| begins && !reason.is_empty());
-                return Ok(Ordered::Maintenance(begins, reason.map(str::to_owned)));
-            }
-            What::Verb(event) => event,
-        };
-        Ok(Ordered::Order(match event {
-            Event::Manage => Order::Manage,
-            Event::Provide => Order::Provide,
-            Event::Inspect => Order::Inspect,
-            Event::Adopt => Order::Adopt,
-            Event::Rebuild => Order::Rebuild(Deployment::default()),
-            Event::Delete => Order::Undeploy,
-            Event::Rescue => Order::rescue(text("password")),
-            Event::Unrescue => Order::Unrescue,
-            Event::Unhold => Order::Unhold,
-            Event::Abort => Order::Abort,
-            Event::Retry => Order::Retry,
-            Event::Clean => Order::clean(&[json!({"interface": "deploy", "step": text("step")})]),
-            Event::Deploy => match (text("image_source"), text("image_checksum")) {
-                ("", "") => Order::Deploy(Deployment::default()),
-                ("", _) => return Err("A checksum needs the URL of its image.".to_owned()),
-                (source, checksum) => Order::deploy(instance_info(source, checksum)),
-            },
-            Event::Service | Event::Done | Event::Fail | Event::Wait | Event::Resume | Event::Hold => {
-                return Err(format!("{event} is no order of the page."));
-            }
-        }))
+        (self.make)(&text)
     }
+}
+
+/// Whether a conductor works on a node.
+pub(crate) fn is_worked_on(node: &Node) -> bool {
+    node.provision_state.activity() == Activity::Work || node.reservation.is_some()
+}
+
+/// A deployment of the image that the form names, or else of the record.
+fn deployment(text: &Texts<'_>) -> Result<Ordered, String> {
+    let order = match (text("image_source"), text("image_checksum")) {
+        ("", "") => Order::Deploy(Deployment::default()),
+        ("", _) => return Err("A checksum needs the URL of its image.".to_owned()),
+        (source, checksum) => Order::deploy(instance_info(source, checksum)),
+    };
+    Ok(Ordered::Order(order))
 }
 
 /// An instance of an image.

@@ -4,6 +4,7 @@ mod effect;
 pub(crate) mod form;
 pub(crate) mod give;
 mod kinds;
+pub(crate) mod many;
 mod seen;
 
 pub(crate) use kinds::OrderKind;

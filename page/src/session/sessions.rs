@@ -46,15 +46,23 @@ impl Sessions {
         browser
     }
 
-    /// What the user of a browser has signed in with; nothing when its session is over, or there was none.
-    pub(crate) fn credentials(&self, browser: &BrowserId, now: OffsetDateTime) -> Option<Credentials> {
+    /// What the user of a browser has signed in with; nothing when its session is over, or there was none. A session that
+    /// `is_used` stays for longer.
+    pub(crate) fn credentials(
+        &self,
+        browser: &BrowserId,
+        now: OffsetDateTime,
+        is_used: bool,
+    ) -> Option<Credentials> {
         let mut sessions = self.lock();
         let session = sessions.get_mut(&key(browser))?;
         if session.is_over(now) {
             sessions.remove(&key(browser));
             return None;
         }
-        session.used = now;
+        if is_used {
+            session.used = now;
+        }
         Some(session.credentials.clone())
     }
 
@@ -88,23 +96,34 @@ mod tests {
         let (sessions, start) = (Sessions::default(), OffsetDateTime::UNIX_EPOCH);
         let second = Duration::SECOND;
         let idle = begin(&sessions, start);
-        assert!(sessions.credentials(&idle, start + IDLE - second).is_some());
+        assert!(sessions.credentials(&idle, start + IDLE - second, true).is_some());
         assert!(
-            sessions.credentials(&idle, start + IDLE * 2 - second * 2).is_some(),
+            sessions.credentials(&idle, start + IDLE * 2 - second * 2, true).is_some(),
             "it was used meanwhile"
         );
-        assert!(sessions.credentials(&idle, start + IDLE * 3).is_none());
-        assert!(sessions.credentials(&idle, start).is_none(), "it does not come back");
+        assert!(sessions.credentials(&idle, start + IDLE * 3, true).is_none());
+        assert!(sessions.credentials(&idle, start, true).is_none(), "it does not come back");
         let old = begin(&sessions, start);
         let uses = (0..).map(|number| start + Duration::MINUTE * number * 59.0);
         assert!(
-            uses.take_while(|at| *at - start < LONGEST).all(|at| sessions.credentials(&old, at).is_some())
+            uses.take_while(|at| *at - start < LONGEST)
+                .all(|at| sessions.credentials(&old, at, true).is_some())
         );
-        assert!(sessions.credentials(&old, start + LONGEST).is_none());
+        assert!(sessions.credentials(&old, start + LONGEST, true).is_none());
         let left = begin(&sessions, start);
         sessions.end(&left);
-        assert!(sessions.credentials(&left, start).is_none());
-        assert!(sessions.credentials(&BrowserId::new(), start).is_none());
+        assert!(sessions.credentials(&left, start, true).is_none());
+        assert!(sessions.credentials(&BrowserId::new(), start, true).is_none());
+    }
+
+    #[test]
+    fn what_a_page_asks_for_by_itself_keeps_no_session_alive() {
+        let (sessions, start) = (Sessions::default(), OffsetDateTime::UNIX_EPOCH);
+        let open = begin(&sessions, start);
+        for minute in 1..60 {
+            assert!(sessions.credentials(&open, start + Duration::MINUTE * minute, false).is_some());
+        }
+        assert!(sessions.credentials(&open, start + IDLE, false).is_none());
     }
 
     #[test]
@@ -113,11 +132,11 @@ mod tests {
         let first = begin(&sessions, start);
         let second = begin(&sessions, start);
         let later = start + Duration::SECOND;
-        assert!(sessions.credentials(&first, later).is_some());
+        assert!(sessions.credentials(&first, later, true).is_some());
         for _ in 0..MOST - 1 {
             begin(&sessions, later);
         }
-        assert!(sessions.credentials(&first, later).is_some());
-        assert!(sessions.credentials(&second, later).is_none());
+        assert!(sessions.credentials(&first, later, true).is_some());
+        assert!(sessions.credentials(&second, later, true).is_none());
     }
 }

@@ -4,7 +4,7 @@ use crate::forms::{Form, forms};
 use crate::markup;
 use reqwest::header::{COOKIE, HeaderMap, SET_COOKIE};
 use reqwest::redirect::Policy;
-use reqwest::{Client, RequestBuilder};
+use reqwest::{Client, RequestBuilder, Response};
 use std::sync::Mutex;
 
 pub struct Browser {
@@ -61,6 +61,17 @@ impl Browser {
         answer
     }
 
+    /// A part of a page.
+    pub async fn fragment(&self, path: &str) -> Answer {
+        self.send(self.http.get(format!("{}{path}", self.url))).await
+    }
+
+    /// An answer whose body is not read yet.
+    pub async fn open(&self, path: &str) -> Response {
+        let request = self.http.get(format!("{}{path}", self.url));
+        self.with_cookie(request).send().await.unwrap()
+    }
+
     /// The page at a path, which there must be.
     pub async fn page(&self, path: &str) -> Answer {
         self.get(path).await.expect(200)
@@ -81,17 +92,21 @@ impl Browser {
     }
 
     /// A request that this browser has not made by itself.
-    pub async fn send(&self, mut request: RequestBuilder) -> Answer {
-        if let Some(cookie) = &*self.cookie.lock().unwrap() {
-            request = request.header(COOKIE, cookie);
-        }
-        let response = request.send().await.unwrap();
+    pub async fn send(&self, request: RequestBuilder) -> Answer {
+        let response = self.with_cookie(request).send().await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         if let Some(set) = headers.get(SET_COOKIE) {
             let pair = set.to_str().unwrap().split(';').next().unwrap().to_owned();
             *self.cookie.lock().unwrap() = Some(pair);
         }
         Answer { status, headers, body: response.text().await.unwrap() }
+    }
+
+    fn with_cookie(&self, request: RequestBuilder) -> RequestBuilder {
+        match &*self.cookie.lock().unwrap() {
+            Some(cookie) => request.header(COOKIE, cookie),
+            None => request,
+        }
     }
 
     pub fn request(&self, path: &str) -> RequestBuilder {

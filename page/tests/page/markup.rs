@@ -28,7 +28,12 @@ pub fn text(html: &str) -> String {
 /// Refuses a page that does not keep to it.
 pub fn check(path: &str, html: &str) {
     assert!(html.starts_with("<!DOCTYPE html><html lang=\"en\">"), "{path}: {html}");
-    for name in ["script", "style", "iframe", "object", "img"] {
+    for script in html.split("<script").skip(1) {
+        let (head, rest) = script.split_once('>').unwrap();
+        assert!(attribute(head, "src").is_some_and(|path| path.starts_with("/page/")), "{path}: {head}");
+        assert!(rest.starts_with("</script>"), "{path} has a script within: {rest}");
+    }
+    for name in ["style", "iframe", "object", "img"] {
         assert!(elements(html, name).is_empty(), "{path} has <{name}>: {html}");
     }
     let tags: Vec<_> = html.split('<').skip(1).filter_map(|part| part.split('>').next()).collect();
@@ -48,7 +53,8 @@ pub fn check(path: &str, html: &str) {
     for field in [elements(html, "input"), elements(html, "select")].concat() {
         let is_hidden = attribute(field, "type").as_deref() == Some("hidden");
         let id = attribute(field, "id").unwrap_or_default();
-        assert!(is_hidden || labels.contains(&id), "{path}: <input{field}> has no label");
+        let is_named = attribute(field, "aria-label").is_some() || labels.contains(&id);
+        assert!(is_hidden || is_named, "{path}: <input{field}> has no label");
     }
     let mut ids: Vec<_> = tags.iter().filter_map(|tag| attribute(tag, "id")).collect();
     let count = ids.len();

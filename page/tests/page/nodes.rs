@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 
 /// The ends of the paths of a node.
-pub const PAGES: [&str; 5] = ["", "/explanation", "/hardware", "/interfaces", "/history"];
+pub const PAGES: [&str; 7] =
+    ["", "/timeline", "/logs", "/explanation", "/hardware", "/interfaces", "/history"];
 
 fn object<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()

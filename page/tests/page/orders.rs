@@ -182,6 +182,11 @@ async fn a_node_goes_from_enrolment_to_available_on_the_page_alone() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
+    let timeline = text(&anna.page(&format!("{path}/timeline")).await.body);
+    for state in ["available", "manageable", "verifying", "enroll"] {
+        assert!(timeline.contains(&format!("{state}From ")), "{state}: {timeline}");
+    }
+    assert!(timeline.contains("ordered by anna"), "{timeline}");
     let history = text(&anna.page(&format!("{path}/history")).await.body);
     assert!(
         history.contains("from \"manageable\" to \"available\"") && history.contains("anna"),

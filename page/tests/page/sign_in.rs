@@ -138,7 +138,7 @@ async fn every_answer_keeps_others_out() {
         let answer = browser.get(path).await.expect(status);
         assert_eq!(
             answer.header("content-security-policy"),
-            "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+            "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
         );
         assert_eq!(answer.header("cache-control"), "no-store", "{path}");
         assert_eq!(answer.header("referrer-policy"), "same-origin");

@@ -1,7 +1,7 @@
 //! What happened to a node, and what is proven of its disks.
 
 use crate::evidence::erasing::EraseCertificate;
-use crate::records::{HistoryEntry, HistoryKind, Severity};
+use crate::records::{Beginning, HistoryEntry, HistoryKind, Severity};
 use crate::store::conformance::{node, terms, with_node};
 use crate::store::{CertificateChange, Change, HISTORY_LIMIT, Store, StoreError};
 use serde_json::json;
@@ -18,6 +18,7 @@ fn entry(event: &str, user: Option<&str>) -> HistoryEntry {
         event: event.into(),
         conductor: "c1".into(),
         user: user.map(str::to_owned),
+        beginning: user.map(|step| Beginning::Step { step: step.to_owned(), number: Some(1), of: 2 }),
     }
 }
 

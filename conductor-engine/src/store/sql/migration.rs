@@ -11,6 +11,7 @@ use tokio::time::sleep;
 const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "initial", include_str!("migrations/0001_initial.sql")),
     (2, "lists", include_str!("migrations/0002_lists.sql")),
+    (3, "timeline", include_str!("migrations/0003_timeline.sql")),
 ];
 
 /// Pause before a migration is tried again that another process carries out.

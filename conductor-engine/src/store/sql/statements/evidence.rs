@@ -7,10 +7,10 @@ statements! {
     ON CONFLICT (node) DO UPDATE SET received = $2";
     PUT_INSPECTION = "INSERT INTO inspections (node, document) VALUES ($1, $2) \
     ON CONFLICT (node) DO UPDATE SET document = $2, received = NULL";
-    HISTORY = "SELECT uuid, created_at, severity, event_type, event, conductor, by_user \
+    HISTORY = "SELECT uuid, created_at, severity, event_type, event, conductor, by_user, beginning \
     FROM node_history WHERE node = $1 ORDER BY place";
     INSERT_HISTORY = "INSERT INTO node_history (uuid, node, created_at, severity, event_type, \
-    event, conductor, by_user, place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, \
+    event, conductor, by_user, beginning, place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, \
     (SELECT COALESCE(MAX(place), -1) + 1 FROM node_history WHERE node = $2))";
     /// A node, and how many entries stay.
     TRIM_HISTORY = "DELETE FROM node_history WHERE node = $1 \

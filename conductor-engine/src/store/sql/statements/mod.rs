@@ -144,6 +144,7 @@ mod tests {
         statements.extend(every(Dialect::Sqlite).into_iter().map(|example| example.text));
         statements.push(include_str!("../migrations/0001_initial.sql").to_owned());
         statements.push(include_str!("../migrations/0002_lists.sql").to_owned());
+        statements.push(include_str!("../migrations/0003_timeline.sql").to_owned());
         // A statement that needs one of these needs two texts; `?` is no parameter of PostgreSQL.
         for word in [
             "?",

@@ -17,7 +17,8 @@ pub async fn add(connection: &mut impl Connection, node: Uuid, entries: &[Histor
             .bind(entry.event_type.as_str())
             .bind(entry.event.clone())
             .bind(entry.conductor.clone())
-            .bind(entry.user.clone());
+            .bind(entry.user.clone())
+            .bind(entry.beginning.as_ref().map(serde_json::to_string).transpose()?);
         connection.execute(inserted).await?;
     }
     if !entries.is_empty() {
@@ -45,5 +46,7 @@ fn entry(row: &impl Row) -> Outcome<Option<HistoryEntry>> {
         event: row.text("event")?.to_owned(),
         conductor: row.text("conductor")?.to_owned(),
         user: row.optional_text("by_user")?.map(str::to_owned),
+        // What later versions begin is left out.
+        beginning: row.optional_text("beginning")?.and_then(|text| serde_json::from_str(text).ok()),
     }))
 }

@@ -1,0 +1,46 @@
+//! Changes of what a page shows, while somebody looks at it: a stream names the parts that have changed, and the page
+//! fetches these. Parts are elements with an `id` and a version.
+
+pub(crate) mod events;
+pub(crate) mod part;
+pub(crate) mod watch;
+
+use crate::nodes::parts;
+use axum::Router;
+use axum::extract::FromRef;
+use axum::routing::get;
+use farrier_engine::Conductor;
+use watch::Watch;
+
+/// The path of the stream.
+pub(crate) const EVENTS: &str = "/page/events";
+
+/// The path of the parts of the list.
+pub(crate) const PARTS: &str = "/page/parts";
+
+/// Whether a page asks by itself for what is at a path, without its user.
+pub(crate) fn is_asked_without_user(path: &str) -> bool {
+    path == EVENTS || path == PARTS
+}
+
+/// What the handlers need.
+#[derive(Clone)]
+pub(crate) struct Live {
+    conductor: Conductor,
+    watch: Watch,
+}
+
+impl FromRef<Live> for Conductor {
+    fn from_ref(live: &Live) -> Self {
+        live.conductor.clone()
+    }
+}
+
+/// Both routes.
+pub(crate) fn router(conductor: Conductor) -> Router {
+    let watch = Watch::new(conductor.clone());
+    Router::new()
+        .route(EVENTS, get(events::stream))
+        .route(PARTS, get(parts::show))
+        .with_state(Live { conductor, watch })
+}
