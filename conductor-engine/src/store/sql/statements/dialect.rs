@@ -22,6 +22,15 @@ impl Dialect {
         }
     }
 
+    /// The time by the clock of the database, in microseconds since 1970: the same throughout a statement, and not throughout
+    /// a transaction.
+    pub fn now(self) -> &'static str {
+        match self {
+            Self::Sqlite => "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
+            Self::Postgres => "CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000000 AS BIGINT)",
+        }
+    }
+
     /// The statements that make tables. Texts are compared by their bytes, whatever the language of the database.
     pub fn layout(self, statements: &str) -> String {
         match self {
