@@ -63,9 +63,10 @@ impl From<Error> for Refusal {
             Error::NodeNotFound(_) | Error::Store(StoreError::Gone(_)) => {
                 (StatusCode::NOT_FOUND, "There is no such node")
             }
-            Error::Store(StoreError::Full { .. } | StoreError::Busy { .. }) | Error::Stopping(_) => {
-                (StatusCode::SERVICE_UNAVAILABLE, "The conductor cannot do this now")
-            }
+            Error::Store(
+                StoreError::Full { .. } | StoreError::Busy { .. } | StoreError::Unreachable { .. },
+            )
+            | Error::Stopping(_) => (StatusCode::SERVICE_UNAVAILABLE, "The conductor cannot do this now"),
             Error::Task(
                 TaskError::Invalid { .. }
                 | TaskError::Unresolved(_)
