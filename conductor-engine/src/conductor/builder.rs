@@ -49,7 +49,7 @@ impl Builder {
             let discovered = Node::enrol(NewNode { driver, ..NewNode::default() }, clock.now());
             hardware.composition.resolve_all(&discovered)?;
         }
-        let placement = Placement::new(&settings, &hardware.composition, clock.now());
+        let placement = Placement::new(&settings, &hardware.composition);
         let limits = Limits::new(&settings.operations);
         let (events, state_times, boot_journal, own_leases, consoles, phase) = Default::default();
         let power_slots = Semaphore::new(POWER_SLOTS);

@@ -3,6 +3,8 @@
 use super::Error;
 use crate::records::Forbidden;
 use crate::store::StoreError;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use crate::store::TransferError;
 use farrier_conductor::error_codes;
 use farrier_conductor::model::ErrorCode;
 use std::fmt;
@@ -75,6 +77,12 @@ error_codes! {
         "Try again later, and see whether a conductor on the same database hangs.";
     NUL_CHARACTER = 608, "A text has the character NUL, which the database does not keep.",
         "Remove the character from the text.";
+    NOT_EMPTY = 609, "An import needs a database without records and without conductors.",
+        "Stop the conductors, and import into a new database.";
+    EXPORT_UNUSABLE = 610, "The export is damaged, incomplete, or of a later version of farrier.",
+        "Export the database again, or import with the version that exported it.";
+    STORE_UNREACHABLE = 611, "The database cannot be reached.",
+        "Start the database, or mend the network; the conductor continues by itself.";
 }
 
 impl Error {
@@ -110,6 +118,19 @@ impl StoreError {
     }
 }
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+impl TransferError {
+    /// The code of the error.
+    pub fn code(&self) -> &'static ErrorCode {
+        match self {
+            Self::Store(error) => error.code(),
+            Self::Table { .. } | Self::File(_) => STORE_FAILED,
+            Self::NotEmpty { .. } | Self::InUse { .. } => NOT_EMPTY,
+            Self::Damaged { .. } | Self::LaterLayout { .. } => EXPORT_UNUSABLE,
+        }
+    }
+}
+
 fn of_store(error: &StoreError) -> &'static ErrorCode {
     match error {
         StoreError::Taken { .. } => TAKEN,
@@ -119,6 +140,7 @@ fn of_store(error: &StoreError) -> &'static ErrorCode {
         StoreError::Full { .. } => STORE_FULL,
         StoreError::Busy { .. } => STORE_BUSY,
         StoreError::NulCharacter => NUL_CHARACTER,
+        StoreError::Unreachable { .. } => STORE_UNREACHABLE,
         StoreError::Failed { .. } => STORE_FAILED,
     }
 }

@@ -44,7 +44,7 @@ fn of_store(error: &StoreError) -> u16 {
         StoreError::Held { .. } | StoreError::Overtaken(_) | StoreError::Taken { .. } => CONFLICT,
         StoreError::NulCharacter => BAD_REQUEST,
         StoreError::Full { .. } => NO_ROOM,
-        StoreError::Busy { .. } => UNAVAILABLE,
+        StoreError::Busy { .. } | StoreError::Unreachable { .. } => UNAVAILABLE,
         StoreError::Failed { .. } => SERVER_ERROR,
     }
 }

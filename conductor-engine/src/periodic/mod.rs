@@ -125,7 +125,7 @@ impl Conductor {
         let services = self.services();
         loop {
             tokio::time::sleep(renewal_pause(&services.settings)).await;
-            match services.placement.renew(&*services.store, services.now()).await {
+            match services.placement.renew(&*services.store).await {
                 Ok(false) => {}
                 Ok(true) => {
                     self.workers().wake(Changed::Unknown);

@@ -98,7 +98,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Placement {
     /// A conductor that is about to register.
-    pub(crate) fn new(settings: &Settings, composition: &Composition, now: OffsetDateTime) -> Self {
+    pub(crate) fn new(settings: &Settings, composition: &Composition) -> Self {
         let interfaces = |driver: &str, kind: InterfaceKind| {
             let (default, enabled) = composition.interfaces_of(driver, kind);
             let others = enabled.into_iter().filter(|name| Some(*name) != default);
@@ -114,8 +114,8 @@ impl Placement {
             conductor_group: settings.conductor_group.to_ascii_lowercase(),
             hardware: composition.hardware_types().into_iter().map(offered).collect(),
             counter: 0,
-            registered_at: now,
-            updated_at: now,
+            registered_at: OffsetDateTime::UNIX_EPOCH,
+            updated_at: OffsetDateTime::UNIX_EPOCH,
         };
         let member = Member::from(&own);
         Self {
@@ -163,7 +163,7 @@ impl Placement {
         while missed < MISSED {
             tokio::time::sleep(pause).await;
             let Some(now) = self.earlier(store).await? else { return Ok(None) };
-            match now == seen {
+            match now.is_same_renewal(&seen) {
                 true => missed += 1,
                 false if renewals > 0 => {
                     return Err(MembershipError::NameTaken(self.own.name.clone()));
@@ -179,7 +179,8 @@ impl Placement {
         let is_other = |record: &ConductorRecord| {
             record.name == self.own.name && record.process.start != self.own.process.start
         };
-        Ok(store.conductors().await?.into_iter().find(is_other))
+        let mut records = store.conductors().await?.into_iter().map(|(record, _)| record);
+        Ok(records.find(is_other))
     }
 
     /// Renews the record of this conductor, and reads those of the others. Returns whether other conductors live than before.
@@ -187,21 +188,16 @@ impl Placement {
     /// # Errors
     ///
     /// [`MembershipError`].
-    pub(crate) async fn renew(
-        &self,
-        store: &dyn Store,
-        now: OffsetDateTime,
-    ) -> Result<bool, MembershipError> {
+    pub(crate) async fn renew(&self, store: &dyn Store) -> Result<bool, MembershipError> {
         if self.has_left.load(Ordering::SeqCst) {
             return Ok(false);
         }
-        let own = ConductorRecord { updated_at: now, ..self.own.clone() };
-        if !store.renew_conductor(&own, None).await? {
+        if !store.renew_conductor(&self.own, None).await? {
             return Err(MembershipError::NameTaken(self.own.name.clone()));
         }
         if self.has_left.load(Ordering::SeqCst) {
             // The record was removed meanwhile, and the renewal wrote it again.
-            store.remove_conductor(&own, true).await?;
+            store.remove_conductor(&self.own, true).await?;
             return Ok(false);
         }
         Ok(self.observe(store).await?)
@@ -226,7 +222,7 @@ impl Placement {
         let records = store.conductors().await?;
         let members = Arc::clone(&lock(&self.members));
         let is_alive = |record: &ConductorRecord| members.iter().any(|member| member.name == record.name);
-        let known = |record: ConductorRecord| KnownConductor { is_alive: is_alive(&record), record };
+        let known = |(record, _)| KnownConductor { is_alive: is_alive(&record), record };
         Ok(records.into_iter().map(known).collect())
     }
 
@@ -234,7 +230,7 @@ impl Placement {
         let records = store.conductors().await?;
         let silences = lock(&self.observation).note(&records, Instant::now());
         let mut live = vec![self.member.clone()];
-        for (record, silence) in records.iter().zip(silences) {
+        for ((record, _), silence) in records.iter().zip(silences) {
             if record.name == self.own.name {
                 continue;
             }
@@ -348,12 +344,11 @@ mod tests {
         let (settings, store) = (Settings::new("http://127.0.0.1:1"), MemoryStore::default());
         let drivers = FakeMachine::default().drivers(Drivers::default(), ["direct"]);
         let (hardware, _) = drivers.build(&settings).unwrap();
-        let now = OffsetDateTime::UNIX_EPOCH;
-        let placement = Placement::new(&settings, &hardware.composition, now);
+        let placement = Placement::new(&settings, &hardware.composition);
         placement.register(&store, Duration::ZERO).await.unwrap();
         assert_eq!(placement.conductors(&store).await.unwrap().len(), 1);
         placement.leave(&store).await.unwrap();
-        assert!(!placement.renew(&store, now).await.unwrap());
+        assert!(!placement.renew(&store).await.unwrap());
         assert_eq!(placement.conductors(&store).await.unwrap(), []);
     }
 }

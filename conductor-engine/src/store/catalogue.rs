@@ -7,7 +7,8 @@ use uuid::Uuid;
 
 /// Records beside nodes. Ports are written with their node ([`NodeStore::write`](super::NodeStore::write)).
 ///
-/// Every method may end with [`StoreError::Failed`], and those that write with [`StoreError::Full`]; what is written
+/// Every method may end with [`StoreError::Failed`] and [`StoreError::Unreachable`], and those that write with
+/// [`StoreError::Full`]; what is written
 /// at once is written whole or not at all.
 #[async_trait]
 pub trait CatalogueStore: Send + Sync {

@@ -4,6 +4,7 @@ use super::StoreError;
 use async_trait::async_trait;
 use farrier_conductor::model::InterfaceKind;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -21,12 +22,20 @@ pub struct ConductorRecord {
     pub conductor_group: String,
     /// The hardware types that it has.
     pub hardware: OfferedHardware,
-    /// How often the process has renewed the record. Others see by this alone that the process lives: clocks of hosts differ.
+    /// How often the process has renewed the record, as the store counts. Others that have seen the record before know by this
+    /// alone that the process lives.
     pub counter: i64,
-    /// When the process registered, by the clock of its host.
+    /// When the process registered, by the clock of the store.
     pub registered_at: OffsetDateTime,
-    /// When the record was renewed last, by the clock of its host.
+    /// When the record was renewed last, by the clock of the store.
     pub updated_at: OffsetDateTime,
+}
+
+impl ConductorRecord {
+    /// Whether both are of one process, which has not renewed its record in between.
+    pub fn is_same_renewal(&self, other: &Self) -> bool {
+        (self.process.start, self.counter) == (other.process.start, other.counter)
+    }
 }
 
 /// A process that has the name of a conductor.
@@ -43,15 +52,17 @@ pub struct ProcessId {
 /// Every method may end with [`StoreError::Failed`], and those that write with [`StoreError::Full`].
 #[async_trait]
 pub trait ConductorStore: Send + Sync {
-    /// All conductors that have registered and did not end in order, by name.
+    /// All conductors that have registered and did not end in order, by name. Each has the time since its last renewal, by
+    /// the clock of the store.
     ///
     /// # Errors
     ///
     /// [`StoreError::Failed`].
-    async fn conductors(&self) -> Result<Vec<ConductorRecord>, StoreError>;
+    async fn conductors(&self) -> Result<Vec<(ConductorRecord, Duration)>, StoreError>;
 
-    /// Renews the record of a conductor, which is written where there is none, and counts its counter up. Refused (false)
-    /// when another process has the name, unless the record of that process still is as in `silent`.
+    /// Renews the record of a conductor, which is written where there is none, and counts its counter up. The store sets the
+    /// counter and the times. Refused (false) when another process has the name, unless the record of that process still is as in
+    /// `silent`.
     ///
     /// # Errors
     ///

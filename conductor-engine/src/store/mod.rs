@@ -51,6 +51,10 @@ pub use selection::{
     AllocationSelection, Documents, Filter, NodeColumn, Outline, OwnedPort, PortSelection, Position,
     ResourceSelection, Selection,
 };
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use sql::migration::Migrated;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use sql::transfer::{SqlStore, TransferError};
 pub use waits::{Waited, Waits, WriteKind};
 
 use uuid::Uuid;
@@ -101,6 +105,17 @@ pub enum StoreError {
     Busy {
         /// The file or server.
         location: String,
+    },
+    /// The database is away. A write may have been carried out, if the answer to it is lost.
+    #[error(
+        "node store {location} cannot be reached: {reason}; start the database or mend the network, the conductor \
+         continues by itself"
+    )]
+    Unreachable {
+        /// The file or server.
+        location: String,
+        /// What the connection said.
+        reason: String,
     },
     /// The store itself failed.
     #[error("node store {location}: {reason}; check that it can be reached, read and written")]

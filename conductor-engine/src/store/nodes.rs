@@ -12,7 +12,8 @@ use uuid::Uuid;
 
 /// Records of nodes, their agents and their config drives, and the leases of nodes.
 ///
-/// Every method may end with [`StoreError::Failed`], and those that write with [`StoreError::Full`]; what is written
+/// Every method may end with [`StoreError::Failed`] and [`StoreError::Unreachable`], and those that write with
+/// [`StoreError::Full`]; what is written
 /// at once is written whole or not at all.
 #[async_trait]
 pub trait NodeStore: Send + Sync {

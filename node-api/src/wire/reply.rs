@@ -179,11 +179,13 @@ mod tests {
         let maintenance = Forbidden::Maintenance { node: node(), reason: String::new() };
         let invalid_state =
             || TaskError::InvalidState { node: node(), state: "active".to_owned(), allowed: String::new() };
+        let away = || StoreError::Unreachable { location: "db".to_owned(), reason: String::new() };
         for (refusal, status, code) in [
             (Refusal::from(Error::NodeNotFound(node())), 404, "FAR-0101"),
             (Refusal::from(Error::Forbidden(maintenance)), 400, "FAR-0106"),
             (Refusal::from(Error::Task(invalid_state())), 409, "FAR-0201"),
             (Refusal::of_verb(Error::Task(invalid_state())), 400, "FAR-0201"),
+            (Refusal::from(Error::Store(away())), 503, "FAR-0611"),
             (Refusal::needs(90, "firmware"), 406, "FAR-0006"),
             (Refusal::not_found(), 404, "FAR-0004"),
             (Refusal::wrong_method(), 405, "FAR-0005"),
@@ -192,6 +194,7 @@ mod tests {
             let response = refusal.into_response();
             assert_eq!(response.status(), status, "{code}");
             assert_eq!(response.headers()[ERROR_CODE_HEADER], code);
+            assert_eq!(response.headers().contains_key(RETRY_AFTER), status == 503, "{code}");
         }
     }
 }

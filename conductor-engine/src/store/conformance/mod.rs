@@ -82,6 +82,7 @@ checks! {
     catalogue::what_belongs_to_a_node_is_found_by_it_and_goes_with_it,
     conductors::e08_a_conductor_is_seen_by_its_counter_until_it_ends_in_order,
     conductors::e08_a_name_has_one_process_until_that_is_silent,
+    conductors::n28_the_times_of_a_conductor_are_by_the_clock_of_the_store,
     boot_traces::a_trace_is_kept_from_its_beginning_to_its_end_whoever_serves_the_machine,
 }
 

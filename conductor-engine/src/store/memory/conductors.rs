@@ -3,11 +3,16 @@
 use super::MemoryStore;
 use crate::store::{ConductorRecord, ConductorStore, StoreError};
 use async_trait::async_trait;
+use std::time::Duration;
+use time::OffsetDateTime;
 
 #[async_trait]
 impl ConductorStore for MemoryStore {
-    async fn conductors(&self) -> Result<Vec<ConductorRecord>, StoreError> {
-        Ok(self.tables().conductors.values().cloned().collect())
+    async fn conductors(&self) -> Result<Vec<(ConductorRecord, Duration)>, StoreError> {
+        let now = OffsetDateTime::now_utc();
+        let silence = |record: &ConductorRecord| (now - record.updated_at).try_into().unwrap_or_default();
+        let tables = self.tables();
+        Ok(tables.conductors.values().map(|record| (record.clone(), silence(record))).collect())
     }
 
     async fn renew_conductor(
@@ -15,17 +20,19 @@ impl ConductorStore for MemoryStore {
         own: &ConductorRecord,
         silent: Option<&ConductorRecord>,
     ) -> Result<bool, StoreError> {
+        let now = OffsetDateTime::now_utc();
         let mut tables = self.tables();
         let Some(known) = tables.conductors.get_mut(&own.name) else {
-            tables.conductors.insert(own.name.clone(), ConductorRecord { counter: 0, ..own.clone() });
+            let first = ConductorRecord { counter: 0, registered_at: now, updated_at: now, ..own.clone() };
+            tables.conductors.insert(own.name.clone(), first);
             return Ok(true);
         };
-        let is_silent = |silent: &ConductorRecord| {
-            (&silent.process.start, silent.counter) == (&known.process.start, known.counter)
-        };
-        let is_renewed = known.process.start == own.process.start || silent.is_some_and(is_silent);
+        let is_own = known.process.start == own.process.start;
+        let is_renewed = is_own || silent.is_some_and(|silent| silent.is_same_renewal(known));
         if is_renewed {
-            *known = ConductorRecord { counter: known.counter + 1, ..own.clone() };
+            let registered_at = if is_own { known.registered_at } else { now };
+            let counter = known.counter + 1;
+            *known = ConductorRecord { counter, registered_at, updated_at: now, ..own.clone() };
         }
         Ok(is_renewed)
     }

@@ -11,10 +11,12 @@
 
 mod hints;
 
+use crate::store::sql::migration::{self, LAYOUTS, Layout, Migrated};
 use crate::store::sql::statement::{Connection, Reader, Statement};
 use crate::store::sql::statements::Dialect;
-use crate::store::sql::{Database, Failure, Kept, Outcome, Trouble, Writer, migration};
+use crate::store::sql::{Database, Failure, Kept, Outcome, Trouble, Writer};
 use crate::store::{ChangeFeed, StoreError, Waits};
+use futures_util::TryStreamExt;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::{Executor, Postgres, Transaction};
 use std::str::FromStr;
@@ -42,8 +44,15 @@ const NO_ROOM: &[&str] = &["53100"];
 const EXISTS: &str = "42P07";
 
 /// Codes of errors after which the same may succeed: a lock was not to be had, two transactions waited for each other or
-/// wrote the same, a statement took too long, there are too many connections, or the server starts or stops.
-const TRY_AGAIN: &[&str] = &["55P03", "40P01", "40001", "57014", "53300", "57P01", "57P02", "57P03"];
+/// wrote the same, or a statement took too long.
+const TRY_AGAIN: &[&str] = &["55P03", "40P01", "40001", "57014"];
+
+/// Codes of errors of a server that is not there now: it starts or stops, has too many connections, or is a replica that nobody
+/// has promoted yet.
+const AWAY: &[&str] = &["57P01", "57P02", "57P03", "53300", "25006"];
+
+/// The class of errors of a connection.
+const CONNECTION: &str = "08";
 
 /// Node records in a PostgreSQL database.
 #[derive(Debug)]
@@ -64,15 +73,27 @@ impl PostgresStore {
     /// [`StoreError::Failed`] when the URL cannot be read, the server cannot be reached or refuses, or the tables are of
     /// another version.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
+        let store = Self::connect(url)?;
+        migration::until_made(&store, LAYOUTS).await.map_err(|failure| store.told(failure))?;
+        Ok(store)
+    }
+
+    /// Opens the database, and leaves its tables as they are. The server is asked when something is read or written. Needs a
+    /// runtime.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`] when the URL cannot be read.
+    pub fn connect(url: &str) -> Result<Self, StoreError> {
         let options = PgConnectOptions::from_str(url).map_err(|error| StoreError::Failed {
             // The URL may have a password.
             location: "postgres://".to_owned(),
             reason: format!("unreadable URL: {error}"),
         })?;
-        Self::connect(options).await
+        Ok(Self::with(options))
     }
 
-    async fn connect(options: PgConnectOptions) -> Result<Self, StoreError> {
+    fn with(options: PgConnectOptions) -> Self {
         let options = options.application_name("farrier").options(SERVER_TIMEOUTS);
         let pool = PgPoolOptions::new()
             .max_connections(CONNECTIONS)
@@ -80,9 +101,7 @@ impl PostgresStore {
             .connect_lazy_with(options.clone());
         let feed = ChangeFeed::default();
         let hints = hints::Hints::start(pool.clone(), options.clone(), feed.clone());
-        let store = Self { pool, location: location(&options), feed, hints, waits: Waits::default() };
-        migration::until_made(&store).await.map_err(|failure| store.told(failure))?;
-        Ok(store)
+        Self { pool, location: location(&options), feed, hints, waits: Waits::default() }
     }
 }
 
@@ -120,6 +139,18 @@ impl Reader for PgConnection {
 }
 
 impl Connection for PgConnection {
+    async fn each<E: From<Failure> + Send>(
+        &mut self,
+        statement: Statement,
+        mut found: impl FnMut(&PgRow) -> Result<(), E> + Send,
+    ) -> Result<(), E> {
+        let mut rows = Executor::fetch(self, statement.query().map_err(Failure::from)?);
+        while let Some(row) = in_time(rows.try_next()).await? {
+            found(&row)?;
+        }
+        Ok(())
+    }
+
     async fn execute(&mut self, statement: Statement) -> Outcome<u64> {
         Ok(in_time(Executor::execute(self, statement.query()?)).await?.rows_affected())
     }
@@ -145,12 +176,22 @@ impl Database for PostgresStore {
     const DIALECT: Dialect = Dialect::Postgres;
     type Readers = PgPool;
     type Writer = Transaction<'static, Postgres>;
+    type Snapshot = Transaction<'static, Postgres>;
 
     /// All of it is one transaction: two processes that begin at once do not see half of each other's.
-    async fn make_tables(&self) -> Outcome<()> {
+    async fn make_tables(&self, layouts: &'static [Layout]) -> Outcome<Migrated> {
         let mut transaction = in_time(self.pool.begin()).await?;
-        migration::run(Self::DIALECT, &mut *transaction).await?;
-        in_time(transaction.commit()).await
+        let migrated = migration::run(Self::DIALECT, &mut *transaction, layouts).await?;
+        in_time(transaction.commit()).await?;
+        Ok(migrated)
+    }
+
+    async fn snapshot(&self) -> Outcome<Transaction<'static, Postgres>> {
+        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+        let mut transaction = in_time(self.pool.begin_with(begin)).await?;
+        // A table may be read for as long as its reader needs.
+        in_time(Executor::execute(&mut *transaction, "SET LOCAL statement_timeout = 0")).await?;
+        Ok(transaction)
     }
 
     fn readers(&self) -> PgPool {
@@ -189,8 +230,16 @@ impl Database for PostgresStore {
     }
 
     fn trouble(error: &sqlx::Error) -> Trouble {
+        if let sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed = error
+        {
+            return Trouble::Away;
+        }
         let code = error.as_database_error().and_then(|error| error.code());
         match code.as_deref() {
+            Some(code) if AWAY.contains(&code) || code.starts_with(CONNECTION) => Trouble::Away,
             Some(code) if NO_ROOM.contains(&code) => Trouble::NoRoom,
             Some(code) if TRY_AGAIN.contains(&code) => Trouble::Locked,
             Some(EXISTS) => Trouble::Exists,
@@ -203,3 +252,5 @@ impl Database for PostgresStore {
 mod plans;
 #[cfg(test)]
 mod tests;
+#[cfg(all(test, feature = "sqlite"))]
+mod transfer;

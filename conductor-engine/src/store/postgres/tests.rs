@@ -3,6 +3,7 @@ use crate::store::conformance::conformance;
 use crate::store::postgres::*;
 use crate::store::sql::Database;
 use crate::store::sql::constraints::postgres_names;
+use crate::store::sql::migration::{later, until_made};
 use crate::store::{CatalogueStore, Changed, Changes, NodeStore, StoreError, Terms};
 use farrier_conductor::model::{NewNode, Node};
 use farrier_tests::postgres::Cluster;
@@ -35,6 +36,7 @@ async fn process_a_database_is_shared_from_its_first_start_on() {
     a_change_is_told_to_other_conductors_and_once_to_its_own(&cluster).await;
     a_table_of_another_conductor_is_known_in_any_language(&cluster).await;
     tables_of_another_version_are_left_alone(&cluster).await;
+    a_program_and_a_later_one_share_a_database(&cluster).await;
     connections_that_the_server_ends_are_opened_again(&cluster).await;
     what_a_waiting_transaction_has_locked_is_told_as_such(&cluster).await;
     documents_are_written_only_as_they_were_read(&cluster).await;
@@ -222,7 +224,22 @@ async fn tables_of_another_version_are_left_alone(cluster: &Cluster) {
                  VALUES (9999, 'later', true, '', 0)";
     sqlx::query(later).execute(&store.pool).await.unwrap();
     let error = PostgresStore::open(&url).await.unwrap_err().to_string();
-    assert!(error.contains("another version"), "{error}");
+    assert!(error.contains("layout 9999 of a later version"), "{error}");
+}
+
+async fn a_program_and_a_later_one_share_a_database(cluster: &Cluster) {
+    let url = cluster.database().unwrap();
+    let after = PostgresStore::connect(&url).unwrap();
+    until_made(&after, later(true)).await.unwrap();
+    let before = PostgresStore::open(&url).await.unwrap();
+    let node = node("first");
+    before.create(&node).await.unwrap();
+    let now = OffsetDateTime::UNIX_EPOCH;
+    let (lease, record) =
+        after.take(node.uuid, &Terms { holder: "after", now, expires_at: now }).await.unwrap();
+    assert_eq!(Node { reservation: None, ..record.node }, node);
+    after.release(&lease).await.unwrap();
+    assert_eq!(before.get(node.uuid).await.unwrap().unwrap().epoch, lease.epoch);
 }
 
 #[tokio::test]

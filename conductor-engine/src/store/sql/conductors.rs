@@ -4,13 +4,14 @@ use crate::store::sql::statement::{Reader, Row, Statement};
 use crate::store::sql::{Database, Kept, Outcome, statements as sql};
 use crate::store::{ConductorRecord, ConductorStore, ProcessId, StoreError};
 use async_trait::async_trait;
+use std::time::Duration;
 
 #[async_trait]
 impl<D: Database> ConductorStore for D {
-    async fn conductors(&self) -> Result<Vec<ConductorRecord>, StoreError> {
+    async fn conductors(&self) -> Result<Vec<(ConductorRecord, Duration)>, StoreError> {
         let read = async {
-            let rows = self.readers().fetch(Statement::new(sql::CONDUCTORS)).await?;
-            rows.iter().map(conductor).collect::<Outcome<_>>()
+            let rows = self.readers().fetch(Statement::composed(sql::conductors(D::DIALECT))).await?;
+            rows.iter().map(|row| Ok((conductor(row)?, silence(row)?))).collect::<Outcome<_>>()
         };
         read.await.map_err(|failure| self.told(failure))
     }
@@ -21,16 +22,16 @@ impl<D: Database> ConductorStore for D {
         silent: Option<&ConductorRecord>,
     ) -> Result<bool, StoreError> {
         let renewed = async {
-            let renewed = Statement::new(sql::RENEW_CONDUCTOR)
-                .bind(own.name.clone())
-                .bind(own.process.start)
-                .bind(own.process.host_process.clone())
-                .bind(own.conductor_group.clone())
-                .bind(serde_json::to_string(&own.hardware)?)
-                .bind(own.registered_at)
-                .bind(own.updated_at)
-                .bind(silent.map(|other| other.process.start))
-                .bind(silent.map(|other| other.counter));
+            let values = vec![
+                own.name.clone().into(),
+                own.process.start.into(),
+                own.process.host_process.clone().into(),
+                own.conductor_group.clone().into(),
+                serde_json::to_string(&own.hardware)?.into(),
+                silent.map(|other| other.process.start).into(),
+                silent.map(|other| other.counter).into(),
+            ];
+            let renewed = Statement::composed(sql::renew_conductor(D::DIALECT, values));
             // What a power cut takes back its conductor writes again.
             Ok(self.run(Kept::WhilePowered, renewed).await? > 0)
         };
@@ -46,6 +47,11 @@ impl<D: Database> ConductorStore for D {
         let removed = self.run(Kept::WhilePowered, removed).await;
         removed.map(drop).map_err(|failure| self.told(failure))
     }
+}
+
+/// The time since a record was renewed. A clock that was set back ends before it.
+fn silence(row: &impl Row) -> Outcome<Duration> {
+    Ok((row.time("now")? - row.time("updated_at")?).try_into().unwrap_or_default())
 }
 
 fn conductor(row: &impl Row) -> Outcome<ConductorRecord> {

@@ -10,6 +10,7 @@
 //! - [`tables`]: what is written to tables and read from them, each function within a transaction of its caller.
 //! - `nodes`, `evidence`, `catalogue`, `conductors`: the traits of a store, for every database.
 //! - [`migration`]: the layout of the tables.
+//! - [`transfer`]: exports and imports of all records.
 //! - [`constraints`]: what a record has that another one has already.
 //!
 //! Nothing relies on one writer at a time: PostgreSQL has many. A statement that writes what was read before says in its
@@ -24,10 +25,13 @@ mod nodes;
 pub(super) mod statement;
 pub(super) mod statements;
 mod tables;
+pub(super) mod transfer;
 
 use crate::store::{ChangeFeed, StoreError, Waits, WriteKind};
+use migration::{Layout, Migrated};
 use statement::{Connection, Reader, Statement};
 use statements::Dialect;
+use std::ops::DerefMut;
 use uuid::Uuid;
 
 /// How well a write is kept.
@@ -56,12 +60,17 @@ pub trait Database: Send + Sync + 'static {
     type Readers: Reader;
     /// A turn to write.
     type Writer: Writer;
+    /// A connection whose statements see all tables as they are at one moment.
+    type Snapshot: DerefMut<Target: Connection + Sized> + Send;
 
     /// Carries out the migrations that the database has not ([`migration::run`]), in a transaction or connection of its own.
-    fn make_tables(&self) -> impl Future<Output = Outcome<()>> + Send;
+    fn make_tables(&self, layouts: &'static [Layout]) -> impl Future<Output = Outcome<Migrated>> + Send;
 
     /// Finds rows without a turn.
     fn readers(&self) -> Self::Readers;
+
+    /// Sees all tables as they are now, and writes nothing. Nobody waits for it.
+    fn snapshot(&self) -> impl Future<Output = Outcome<Self::Snapshot>> + Send;
 
     /// Waits for a turn to write.
     fn writer(&self, kept: Kept) -> impl Future<Output = Outcome<Self::Writer>> + Send;
@@ -96,8 +105,20 @@ pub trait Database: Send + Sync + 'static {
             Failure::Database(error) if Self::trouble(&error) == Trouble::Locked => {
                 StoreError::Busy { location }
             }
+            failure if is_unreachable::<Self>(&failure) => {
+                StoreError::Unreachable { location, reason: failure.to_string() }
+            }
             failure => StoreError::Failed { location, reason: failure.to_string() },
         }
+    }
+}
+
+/// Whether a statement failed because the database is away.
+fn is_unreachable<D: Database + ?Sized>(failure: &Failure) -> bool {
+    match failure {
+        Failure::Database(error) => D::trouble(error) == Trouble::Away,
+        Failure::Silent(_) | Failure::NoConnection(_) | Failure::NoReader(_) => true,
+        _ => false,
     }
 }
 
@@ -110,6 +131,8 @@ pub enum Trouble {
     Locked,
     /// The table exists already.
     Exists,
+    /// The database cannot be reached, or lost the connection.
+    Away,
     /// Any other.
     Other,
 }
@@ -141,17 +164,41 @@ pub enum Failure {
     /// The database or its driver failed.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
-    /// The tables are of another version.
+    /// The tables are of another program, or of a version before the first release.
     #[error(
         "its tables are those of another version of farrier; use that version, or begin with a new database"
     )]
     Layout,
+    /// The tables are of a later version, with which this one cannot share them.
+    #[error(
+        "its tables have layout {found} of a later version of farrier, and only versions with layout {needed} or later can \
+         use them; this one has layout {own}: install a later version"
+    )]
+    LaterLayout {
+        /// The layout of the tables.
+        found: i64,
+        /// The oldest layout whose programs may use them.
+        needed: i64,
+        /// The newest layout of this program.
+        own: i64,
+    },
+    /// A column is of a type that no table of farrier has.
+    #[error("column {column} has the type {of_type}, which farrier does not use; remove the column")]
+    ColumnType {
+        /// The table and the column.
+        column: String,
+        /// The type.
+        of_type: String,
+    },
     /// A document is damaged.
     #[error("unreadable record: {0}")]
     Record(#[from] serde_json::Error),
     /// An identity is damaged.
     #[error("unreadable identity: {0}")]
     Identity(#[from] uuid::Error),
+    /// A copy of the database is not sound, or cannot be written.
+    #[error("the backup is not usable: {0}")]
+    Backup(String),
     /// The database did not answer in time.
     #[error("no answer within {0} seconds")]
     Silent(u64),

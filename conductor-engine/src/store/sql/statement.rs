@@ -223,6 +223,13 @@ pub trait Reader: Send {
 
 /// Where statements find rows and write them.
 pub trait Connection: Reader {
+    /// Hands each row that a statement finds to `found` as it arrives, so that never all of them are held.
+    fn each<E: From<Failure> + Send>(
+        &mut self,
+        statement: Statement,
+        found: impl FnMut(&Self::Row) -> Result<(), E> + Send,
+    ) -> impl Future<Output = Result<(), E>> + Send;
+
     /// The number of rows that a statement wrote.
     fn execute(&mut self, statement: Statement) -> impl Future<Output = Outcome<u64>> + Send;
 }

@@ -5,13 +5,16 @@
 //! power cut may take the last ones back, but never break the file. Agents beat again, and whoever held a lease lost power
 //! too. That saves a flush of the disk for each. Writers take [turns](turn), and wait ten seconds for other processes.
 
+mod backup;
 mod readers;
 mod turn;
 
+use crate::store::sql::migration::{self, LAYOUTS, Layout, Migrated};
 use crate::store::sql::statement::{Connection, Reader, Statement};
 use crate::store::sql::statements::Dialect;
-use crate::store::sql::{Database, Kept, Outcome, Trouble, migration};
+use crate::store::sql::{Database, Failure, Kept, Outcome, Trouble};
 use crate::store::{ChangeFeed, StoreError, Waits};
+use futures_util::TryStreamExt;
 use readers::Readers;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteRow};
 use sqlx::{Connection as _, Executor, SqliteConnection};
@@ -24,6 +27,9 @@ use uuid::Uuid;
 
 /// Result codes of SQLite for want of room: the file cannot grow, or the index of its journal cannot.
 const NO_ROOM: &[&str] = &["13", "4874"];
+
+/// The low bytes of SQLite's result codes for a file or disk that cannot be read.
+const AWAY: [u32; 2] = [10, 14];
 
 /// Node records in an SQLite file that only its owner may read, since agent tokens live there.
 #[derive(Debug)]
@@ -45,7 +51,26 @@ impl SqliteStore {
         Self::open_with(file, SqliteConnectOptions::new().busy_timeout(BUSY), BUSY).await
     }
 
+    /// Opens `file`, which is made when it does not exist, and leaves its tables as they are.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`] when the file cannot be made.
+    pub fn connect(file: &Path) -> Result<Self, StoreError> {
+        Self::connect_with(file, SqliteConnectOptions::new().busy_timeout(BUSY), BUSY)
+    }
+
     async fn open_with(
+        file: &Path,
+        options: SqliteConnectOptions,
+        patience: Duration,
+    ) -> Result<Self, StoreError> {
+        let store = Self::connect_with(file, options, patience)?;
+        migration::until_made(&store, LAYOUTS).await.map_err(|failure| store.told(failure))?;
+        Ok(store)
+    }
+
+    fn connect_with(
         file: &Path,
         options: SqliteConnectOptions,
         patience: Duration,
@@ -53,14 +78,9 @@ impl SqliteStore {
         let failed = |reason: String| StoreError::Failed { location: file.display().to_string(), reason };
         make_private(file).map_err(|error| failed(error.to_string()))?;
         let options = options.filename(file).foreign_keys(true).journal_mode(SqliteJournalMode::Wal);
-        let store = Self {
-            readers: Readers::new(options.clone(), patience),
-            writers: Writers::new(options, patience),
-            file: file.to_owned(),
-            feed: ChangeFeed::default(),
-        };
-        migration::until_made(&store).await.map_err(|failure| store.told(failure))?;
-        Ok(store)
+        let readers = Readers::new(options.clone(), patience);
+        let (writers, feed) = (Writers::new(options, patience), ChangeFeed::default());
+        Ok(Self { readers, writers, file: file.to_owned(), feed })
     }
 
     /// The columns of each unique index of a table.
@@ -91,6 +111,18 @@ impl Reader for SqliteConnection {
 }
 
 impl Connection for SqliteConnection {
+    async fn each<E: From<Failure> + Send>(
+        &mut self,
+        statement: Statement,
+        mut found: impl FnMut(&SqliteRow) -> Result<(), E> + Send,
+    ) -> Result<(), E> {
+        let mut rows = Executor::fetch(self, statement.query().map_err(Failure::from)?);
+        while let Some(row) = rows.try_next().await.map_err(Failure::from)? {
+            found(&row)?;
+        }
+        Ok(())
+    }
+
     async fn execute(&mut self, statement: Statement) -> Outcome<u64> {
         Ok(Executor::execute(self, statement.query()?).await?.rows_affected())
     }
@@ -100,12 +132,21 @@ impl Database for SqliteStore {
     const DIALECT: Dialect = Dialect::Sqlite;
     type Readers = Readers;
     type Writer = Turn;
+    type Snapshot = Box<SqliteConnection>;
 
     /// Opening is a part of it: a new file is switched to a log, for which SQLite does not wait while another process does so.
-    async fn make_tables(&self) -> Outcome<()> {
+    async fn make_tables(&self, layouts: &'static [Layout]) -> Outcome<Migrated> {
         let mut connection = self.writers.open(Kept::Always).await?;
-        migration::run(Self::DIALECT, &mut connection).await?;
-        Ok(connection.close().await?)
+        let migrated = migration::run(Self::DIALECT, &mut connection, layouts).await?;
+        connection.close().await?;
+        Ok(migrated)
+    }
+
+    /// The first statement that reads begins the moment, for as long as the connection has its transaction.
+    async fn snapshot(&self) -> Outcome<Box<SqliteConnection>> {
+        let mut connection = self.writers.open(Kept::Always).await?;
+        sqlx::query("BEGIN").execute(&mut connection).await?;
+        Ok(Box::new(connection))
     }
 
     fn readers(&self) -> Readers {
@@ -141,6 +182,9 @@ impl Database for SqliteStore {
         match told.code() {
             Some(code) if NO_ROOM.contains(&&*code) => Trouble::NoRoom,
             Some(_) if is_locked(error) => Trouble::Locked,
+            Some(code) if code.parse::<u32>().is_ok_and(|code| AWAY.contains(&(code & 0xff))) => {
+                Trouble::Away
+            }
             // SQLite has no code for it, and English words alone.
             _ if told.message().contains("already exists") => Trouble::Exists,
             _ => Trouble::Other,

@@ -254,6 +254,45 @@ fn text(outline: &Outline, field: &str) -> Option<String> {
     outline.field(field)?.as_str().map(str::to_owned)
 }
 
+/// A backup is a database of its own, with all that was written before it began.
+#[tokio::test]
+async fn a_backup_is_sound_and_whole_while_conductors_write() {
+    let (folder, store, first) = store_with_node().await;
+    let store = std::sync::Arc::new(store);
+    let writers: Vec<_> = (0..4)
+        .map(|at| {
+            let store = std::sync::Arc::clone(&store);
+            tokio::spawn(async move {
+                for round in 0..20 {
+                    store.create(&node(&format!("n{at}-{round}"), &[])).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    let (copy, taken) = (folder.path().join("copy.sqlite"), folder.path().join("taken"));
+    store.backup(&copy).await.unwrap();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let kept = SqliteStore::open(&copy).await.unwrap();
+    assert_eq!(kept.get(first.uuid).await.unwrap(), store.get(first.uuid).await.unwrap());
+    std::fs::write(&taken, "another file").unwrap();
+    for (file, part) in [(taken, "not a database"), (folder.path().join("none/copy"), "open")] {
+        let error = store.backup(&file).await.unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+    let mut writer = store.writer(Kept::Always).await.unwrap();
+    let stray = "INSERT INTO config_drives (node, content) VALUES ('x', '')";
+    sqlx::raw_sql("COMMIT; PRAGMA foreign_keys = off; BEGIN IMMEDIATE")
+        .execute(writer.connection())
+        .await
+        .unwrap();
+    sqlx::raw_sql(stray).execute(writer.connection()).await.unwrap();
+    writer.commit().await.unwrap();
+    let error = store.backup(&folder.path().join("stray")).await.unwrap_err().to_string();
+    assert!(error.contains("the first in config_drives, have no node"), "{error}");
+}
+
 #[tokio::test]
 async fn readers_wait_for_no_writer() {
     let (_folder, store, first) = store_with_node().await;

@@ -445,7 +445,7 @@ impl CatalogueStore for GatedStore {
 
 #[async_trait]
 impl ConductorStore for GatedStore {
-    async fn conductors(&self) -> Result<Vec<ConductorRecord>, StoreError> {
+    async fn conductors(&self) -> Result<Vec<(ConductorRecord, Duration)>, StoreError> {
         self.pass().await?;
         self.inner.conductors().await
     }

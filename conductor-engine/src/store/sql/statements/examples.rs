@@ -34,6 +34,12 @@ pub(in crate::store) fn every(dialect: Dialect) -> Vec<Example> {
     let leases = [1, 2].map(|epoch| Lease { node: Uuid::nil(), epoch, follows_crash: false });
     let renewed = selected::renew_all(&leases, 0);
     examples.push(Example { name: "renew_all".into(), reads: Reads::Found(&["uuid"]), text: renewed.0 });
+    for (name, (text, _)) in [
+        ("conductors", selected::conductors(dialect)),
+        ("renew_conductor", selected::renew_conductor(dialect, Vec::new())),
+    ] {
+        examples.push(Example { name: name.into(), reads: Reads::All, text });
+    }
     examples
 }
 

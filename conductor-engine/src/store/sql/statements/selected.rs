@@ -67,6 +67,31 @@ impl Conditions {
     }
 }
 
+/// All conductors, and the time by the clock of the database.
+pub(in crate::store) fn conductors(dialect: Dialect) -> Selected {
+    let now = dialect.now();
+    let text = format!(
+        "SELECT name, process, host_process, conductor_group, hardware, counter, registered_at, updated_at, \
+         {now} AS now FROM conductors ORDER BY name"
+    );
+    (text, Vec::new())
+}
+
+/// Writes the record of a conductor, whose times are by the clock of the database. Its values are the record of a process, and
+/// process and counter of the one that it may follow.
+pub(in crate::store) fn renew_conductor(dialect: Dialect, values: Vec<Column>) -> Selected {
+    let now = dialect.now();
+    let text = format!(
+        "INSERT INTO conductors (name, process, host_process, conductor_group, hardware, registered_at, updated_at, \
+         counter) VALUES ($1, $2, $3, $4, $5, {now}, {now}, 0) ON CONFLICT (name) DO UPDATE SET process = $2, \
+         host_process = $3, conductor_group = $4, hardware = $5, registered_at = CASE conductors.process WHEN $2 \
+         THEN conductors.registered_at ELSE excluded.registered_at END, updated_at = excluded.updated_at, \
+         counter = conductors.counter + 1 \
+         WHERE conductors.process = $2 OR (conductors.process = $6 AND conductors.counter = $7)"
+    );
+    (text, values)
+}
+
 /// The identities of selected nodes.
 pub(in crate::store) fn identities(dialect: Dialect, selection: &Selection) -> Selected {
     which(dialect, selection, "SELECT nodes.uuid FROM nodes")
