@@ -3,8 +3,8 @@
 use super::Error;
 use crate::records::Forbidden;
 use crate::store::StoreError;
-use farrier_conductor::error_codes;
 use farrier_conductor::model::ErrorCode;
+use farrier_protocol::error_codes;
 use std::fmt;
 
 error_codes! {
