@@ -40,7 +40,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use farrier_hardware::inventory::Request;
 use farrier_init::{logging, virtual_media};
 use farrier_linux::kernel_line::{self, Parameters};
+use farrier_protocol::error_code::agent::INVALID_OPTION;
 use network::http;
+use reports::failure::{self, CommandFailure};
 use reports::reference;
 use settings::command_line as flags;
 use settings::options::{self, Options};
@@ -59,15 +61,23 @@ fn main() -> ExitCode {
         farrier_init::modprobe(std::env::args().skip(1))
     } else if name == "dhcp-event" {
         farrier_init::network::dhcp_event::apply(std::env::args().nth(1).as_deref())
+            .map_err(|error| CommandFailure::Lease(error).into())
     } else if std::process::id() == 1 {
         farrier_init::run(options::of_init);
     } else {
-        dispatch(&command_line().get_matches())
+        match command_line().try_get_matches() {
+            Ok(matches) => dispatch(&matches),
+            Err(error) if error.use_stderr() => {
+                eprintln!("{}", INVALID_OPTION.after(error.render().to_string().trim_end()));
+                return ExitCode::from(2);
+            }
+            Err(help) => help.exit(),
+        }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("farrier-agent: {error:#}");
+            eprintln!("farrier-agent: {}", failure::line(&error));
             ExitCode::FAILURE
         }
     }
@@ -109,7 +119,7 @@ fn reference_command() -> Command {
 
 fn dispatch(matches: &ArgMatches) -> anyhow::Result<()> {
     if matches.subcommand_name() == Some("init") {
-        anyhow::bail!("init works as PID 1 only: boot a ramdisk made by farrier-image");
+        return Err(CommandFailure::NotInit.into());
     }
     if let Some(("reference", matches)) = matches.subcommand() {
         let docs = matches.get_one::<PathBuf>("docs").context("no folder is given")?;
@@ -135,7 +145,7 @@ fn dispatch(matches: &ArgMatches) -> anyhow::Result<()> {
     }
     let outcome = run(matches);
     if let Err(error) = &outcome {
-        tracing::error!("the agent stops: {error:#}");
+        tracing::error!("the agent stops: {}", failure::line(error));
     }
     outcome
 }

@@ -141,11 +141,9 @@ impl ConfigDrive {
             }
             Ok(())
         })
-        .map_err(|error| invalid(format!("its files cannot be read to make it anew as FAT: {error}")))?;
+        .map_err(|error| invalid(format!("its files cannot be read to convert it to FAT: {error}")))?;
         if bytes + FILE_SYSTEM_ROOM > MAX_SIZE {
-            return Err(invalid(
-                "its files do not fit into 64 MiB when it is made anew as FAT; make it smaller",
-            ));
+            return Err(invalid("its files do not fit into 64 MiB of FAT; make it smaller"));
         }
         Ok(())
     }
@@ -220,7 +218,7 @@ impl ConfigDrive {
             .map_err(|error| Error::NoPlaceForConfigDrive {
                 device: disk.path().to_owned(),
                 reason: format!(
-                    "making it anew as FAT in partition {} failed: {error}; make it smaller",
+                    "the conversion to FAT in partition {} failed: {error}; make it smaller",
                     partition.number
                 ),
             })?;

@@ -107,12 +107,12 @@ async fn orders_are_for_an_operator_who_reports_when_they_are_done() {
     let node = wait_for(&conductor, ProvisionState::Manageable).await;
     assert_eq!(node.power_state, Some(PowerState::On));
     let explanation = conductor.evidence().explain("n1").await.unwrap();
-    assert!(explanation.evidence.iter().all(|one| one.what != "to be done by hand"), "{explanation:#?}");
+    assert!(explanation.evidence.iter().all(|one| one.what != "order to an operator"), "{explanation:#?}");
 
     conductor.order("n1", Order::Inspect).await.unwrap();
     wait_for(&conductor, ProvisionState::InspectWait).await;
     let explanation = conductor.evidence().explain("n1").await.unwrap();
-    assert_eq!(explanation.evidence[0].what, "to be done by hand");
+    assert_eq!(explanation.evidence[0].what, "order to an operator");
     assert!(
         explanation.evidence[0]
             .said
@@ -135,5 +135,5 @@ async fn orders_are_for_an_operator_who_reports_when_they_are_done() {
     let node = wait_for(&conductor, ProvisionState::Manageable).await;
     assert_eq!((node.power_state, node.last_error), (Some(PowerState::Off), None));
     let explanation = conductor.evidence().explain("n1").await.unwrap();
-    assert!(explanation.evidence.iter().all(|one| one.what != "to be done by hand"), "{explanation:#?}");
+    assert!(explanation.evidence.iter().all(|one| one.what != "order to an operator"), "{explanation:#?}");
 }

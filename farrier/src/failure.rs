@@ -1,8 +1,8 @@
 //! The codes of errors of the command line, and the line that `farrier` prints about an error.
 
-use farrier_conductor::error_codes;
 use farrier_conductor::model::{ErrorCode, split_code};
 use farrier_engine::store::StoreError;
+use farrier_protocol::error_codes;
 use std::error::Error;
 use std::fmt;
 use std::io;

@@ -35,7 +35,7 @@ pub enum InjectError {
     Arguments(String),
     /// No partition has the folder that a file is for.
     #[error(
-        "no partition of {device} has the folder /{folder} (looked at {looked_at}); give the partition of {path}"
+        "no partition of {device} has the folder /{folder} (searched: {looked_at}); give the partition of {path}"
     )]
     NoPartition {
         /// Root disk.

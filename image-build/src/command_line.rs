@@ -180,6 +180,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_command_and_each_option_has_a_help_text() {
+        use clap::CommandFactory;
+        let cli = Cli::command();
+        for command in cli.get_subcommands() {
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+            for option in command.get_arguments() {
+                assert!(option.get_help().is_some(), "{} {}", command.get_name(), option.get_id());
+            }
+        }
+    }
+
+    #[test]
     fn arguments_are_sound() {
         use clap::CommandFactory;
         Cli::command().debug_assert();

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use farrier_protocol::error_code::{ErrorCode, image_build as codes};
+
 use crate::role::Role;
 
 /// A ramdisk could not be built.
@@ -218,6 +220,29 @@ pub enum BuildError {
 }
 
 impl BuildError {
+    /// The code of the error.
+    pub fn code(&self) -> &'static ErrorCode {
+        match self {
+            Self::Read { .. } => codes::INPUT,
+            Self::Write { .. } => codes::OUTPUT,
+            Self::NoRelease { .. } | Self::NoModules { .. } | Self::Dependency { .. } => codes::MODULES,
+            Self::Elf { .. } | Self::Dynamic { .. } => codes::PROGRAM,
+            Self::RequiredModule { .. } | Self::ExtraModule { .. } => codes::MISSING_MODULE,
+            Self::Kernel { .. } => codes::KERNEL,
+            Self::Architecture { .. } => codes::ARCHITECTURE,
+            Self::BootLoader { .. } | Self::NoBootLoader { .. } => codes::BOOT_LOADER,
+            Self::Content { .. } => codes::CONTENT,
+            Self::Library { .. } => codes::LIBRARY,
+            Self::TooLarge { .. } => codes::RAMDISK_LIMIT,
+            Self::Package { .. } => codes::KERNEL_PACKAGE,
+            Self::Firmware { .. } => codes::FIRMWARE,
+            Self::Stub { .. } | Self::SigningKey { .. } | Self::Sign => codes::SIGNING,
+            Self::Manifest { .. } => codes::NO_BUILD,
+            Self::OtherPackage { .. } | Self::Owner { .. } => codes::FOREIGN_PROGRAM,
+            Self::Program { .. } => codes::MISSING_PROGRAM,
+        }
+    }
+
     /// Names the path that could not be read.
     pub(crate) fn reading(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();

@@ -6,11 +6,22 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 use command_line::{Cli, Command};
 use farrier_image::{FileRecord, Manifest, build, rebuild_media};
+use farrier_protocol::error_code::ErrorCode;
+use farrier_protocol::error_code::image_build::{INVALID_OPTION, OUTPUT};
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if is_refusal(&error) => {
+            eprintln!("{}", INVALID_OPTION.after(error.render().to_string().trim_end()));
+            return ExitCode::from(2);
+        }
+        Err(help) => help.exit(),
+    };
+    let result = match cli.command {
         Command::Build(arguments) => arguments.kernel_package().and_then(|package| {
             let (inputs, output) = arguments.inputs(package.as_ref());
             let (manifest, output) = build(&inputs, output.as_deref(), &show_progress)?;
@@ -28,10 +39,20 @@ fn main() -> ExitCode {
         Ok(text) => print(&text),
         Err(error) => {
             clear_progress();
-            eprintln!("farrier-image: {error}");
-            ExitCode::FAILURE
+            fail(error.code(), &error.to_string())
         }
     }
+}
+
+/// Whether the arguments are not valid; a user who requests the help gets it.
+fn is_refusal(error: &clap::Error) -> bool {
+    error.use_stderr() && error.kind() != DisplayHelpOnMissingArgumentOrSubcommand
+}
+
+/// Prints an error with its code at the end.
+fn fail(code: &ErrorCode, text: &str) -> ExitCode {
+    eprintln!("farrier-image: {}", code.after(text));
+    ExitCode::FAILURE
 }
 
 /// Shows what is being done, on a terminal only.
@@ -52,8 +73,7 @@ fn print(text: &str) -> ExitCode {
     clear_progress();
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("farrier-image: cannot print the summary: {error}");
-            ExitCode::FAILURE
+            fail(OUTPUT, &format!("cannot print the summary: {error}"))
         }
         _ => ExitCode::SUCCESS,
     }

@@ -18,7 +18,7 @@ pub fn tell(root: &Path, status: WaitStatus) {
 
 /// Why the last agent process of this boot ended, and what to do about it.
 pub fn told(root: &Path) -> String {
-    let unknown = "why is not known: look into its log".to_owned();
+    let unknown = "the cause is unknown: see its log".to_owned();
     fs::read_to_string(root.join(PATH)).unwrap_or(unknown)
 }
 

@@ -218,7 +218,7 @@ fn settle(disk: &Path) -> Result<(), Error> {
     let file = File::open(disk).map_err(failed("opening it after its export"))?;
     block::flush_buffers(&file).map_err(failed("flushing it after its export"))?;
     if let Err(error) = block::reread_partitions(&file) {
-        tracing::warn!(disk = %disk.display(), %error, "its partitions are looked at when it is opened next");
+        tracing::warn!(disk = %disk.display(), %error, "the kernel reads its partitions when it is opened next");
     }
     Ok(())
 }

@@ -257,7 +257,7 @@ fn page() -> String {
          A list without `limit` has no pages. A request for a locked node returns 409, and so does a change that must \
          wait. A verb that the state of the node does not allow returns 400. The header `Farrier-Error-Code` of a refused \
          request has the [code](errors.md) of the error.\n\n\
-         ## Requests\n\n| request | since | status | what it does |\n| --- | --- | --- | --- |\n",
+         ## Requests\n\n| request | since | status | description |\n| --- | --- | --- | --- |\n",
     );
     for Route { method, path, since, status, summary } in ROUTES {
         let _ = writeln!(page, "| `{method} /v1{path}` | 1.{since} | {status} | {summary} |");
@@ -272,7 +272,7 @@ fn page() -> String {
         let _ = writeln!(page, "| `{}` | 1.{} | {arguments} |", verb.target, verb.since);
     }
     page.push_str("\n## Extensions\n\nFarrier's own requests, below `/farrier/v1`, in every version.\n\n");
-    page.push_str("| request | status | what it does |\n| --- | --- | --- |\n");
+    page.push_str("| request | status | description |\n| --- | --- | --- |\n");
     for Route { method, path, status, summary, .. } in EXTENSIONS {
         let _ = writeln!(page, "| `{method} /farrier/v1{path}` | {status} | {summary} |");
     }

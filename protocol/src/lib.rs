@@ -1,12 +1,13 @@
 //! Wire types shared by the agent and the conductor.
 //!
 //! The contract is that of the Ironic Python Agent: what an unmodified Ironic sends and expects.
-//! This crate holds the shapes and nothing else: no I/O, no policy. Section numbers in the
+//! This crate has the types, and the [codes](error_code) of errors: no I/O, no policy. Section numbers in the
 //! documentation refer to the agent contract unless another document is named.
 
 pub mod command;
 pub mod doctor;
 pub mod error;
+pub mod error_code;
 pub mod heartbeat;
 pub mod hints;
 pub mod image_info;

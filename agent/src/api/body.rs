@@ -82,7 +82,7 @@ fn too_slow(limits: &Limits) -> Refusal {
         "408 Request Timeout: a body must not pause for {:?}, and after that time have come with {} bytes a second",
         limits.patience, limits.body_rate
     );
-    Refusal { status: 408, text }
+    Refusal::new(408, text)
 }
 
 fn out_of_memory(reception: &Reception) -> Refusal {
@@ -94,7 +94,7 @@ fn out_of_memory(reception: &Reception) -> Refusal {
 }
 
 fn too_large(reason: &str) -> Refusal {
-    Refusal { status: 413, text: format!("413 Content Too Large: {reason}") }
+    Refusal::new(413, format!("413 Content Too Large: {reason}"))
 }
 
 /// The maximum number of values of a JSON text, without parsing it.

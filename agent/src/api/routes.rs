@@ -16,7 +16,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use axum::{Json, Router};
-use farrier_protocol::error::Fault;
+use farrier_protocol::error_code;
 use farrier_protocol::progress::Progress;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
@@ -27,7 +27,8 @@ use std::time::UNIX_EPOCH;
 
 /// Said once, because strangers ask as often as they like.
 static HINT: Once = Once::new();
-const WITHOUT_TOKEN: &str = "somebody asks for the results of commands without a token; if that is an Ironic older than \
+const WITHOUT_TOKEN: &str = "a client requests the results of commands without a token; if the client is an Ironic \
+    older than \
                              23.0.5, 24.1.4, 26.1.2 or 29.0.0, boot with farrier-list-without-token=1";
 
 /// What the handlers share.
@@ -156,7 +157,7 @@ impl Api {
         if token::matches(self.agent.token().as_deref(), parameter(query, "agent_token")) {
             return Ok(());
         }
-        Err(Refusal { status: 401, text: "401 Unauthorized: Token invalid.".to_owned() })
+        Err(Refusal::new(401, "401 Unauthorized: Token invalid."))
     }
 
     /// Whether a request may be followed by another one on its connection: it shows the token, and got what it
@@ -178,17 +179,18 @@ impl From<Refusal> for Refused {
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        reply(self.0.status, &self.0.fault())
+        reply(&self.0)
     }
 }
 
 fn fault(status: u16, text: &str) -> Response {
-    reply(status, &Fault::new(status, text))
+    reply(&Refusal::new(status, text))
 }
 
-fn reply(status: u16, fault: &Fault) -> Response {
-    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    (status, Json(fault)).into_response()
+/// The body is the contract's; the code of the error is in a header beside it.
+fn reply(refusal: &Refusal) -> Response {
+    let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (status, [(error_code::HEADER, refusal.code.to_string())], Json(refusal.fault())).into_response()
 }
 
 /// URL under which the client called.

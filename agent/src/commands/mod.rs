@@ -19,6 +19,7 @@ use allowance::Claim;
 use axum::body::Bytes;
 use farrier_protocol::command::{CommandResult, CommandStatus};
 use farrier_protocol::error::{CommandError, ErrorKind, Fault};
+use farrier_protocol::error_code::{self, ErrorCode};
 use history::{Entry, History};
 use record::Record;
 use serde_json::{Value, json};
@@ -34,12 +35,19 @@ pub struct Refusal {
     pub status: u16,
     /// Text of the fault.
     pub text: String,
+    /// Code of the error.
+    pub code: &'static ErrorCode,
 }
 
 impl Refusal {
+    /// A refusal with the code of its HTTP status.
+    pub fn new(status: u16, text: impl Into<String>) -> Self {
+        Self { status, text: text.into(), code: error_code::agent::of_status(status) }
+    }
+
     /// The refusal of a malformed request.
     pub fn bad_request(text: &str) -> Self {
-        Self { status: 400, text: format!("400 Bad Request: {text}") }
+        Self::new(400, format!("400 Bad Request: {text}"))
     }
 
     /// Its body on the wire.
@@ -50,7 +58,8 @@ impl Refusal {
 
 impl From<CommandError> for Refusal {
     fn from(error: CommandError) -> Self {
-        Self { status: error.code, text: format!("{}: {}", error.message, error.details) }
+        let code = error_code::agent::of_command(&error);
+        Self { status: error.code, text: format!("{}: {}", error.message, error.details), code }
     }
 }
 

@@ -30,7 +30,7 @@ pub enum DiscoveryError {
     Unusable(#[from] mdns_sd::Error),
     /// There was no answer.
     #[error(
-        "nobody answered for {service}.{DOMAIN} in {seconds} s: check that the conductor announces itself on \
+        "no service answered for {service}.{DOMAIN} in {seconds} s: check that the conductor announces itself on \
          this network, or give its URL"
     )]
     NoAnswer {

@@ -131,10 +131,7 @@ impl Patient {
         let deadline = (check.deadline)(&self.options);
         let finding = timeout(deadline, (check.run)(self, &subject)).await.unwrap_or_else(|_| {
             let text = format!("no outcome in {} s", deadline.as_secs());
-            Finding::failed(
-                text,
-                "Whoever is at the other end takes the question and does not answer: see its log",
-            )
+            Finding::failed(text, "The service accepts the request and does not answer: see its log")
         });
         finding.of(check.name, &subject)
     }

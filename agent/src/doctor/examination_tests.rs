@@ -217,7 +217,7 @@ async fn strangers_and_servers_without_tls_are_told_apart() {
     assert!(stranger.contains("no known authority"), "{stranger}");
     let plain = Server::default().start().await.replace("http://", "https://");
     let (plain, _) = cause(&machine(&format!("ipa-api-url={plain}"))).await;
-    assert!(plain.contains("tls ") && plain.contains("speaks no TLS"), "{plain}");
+    assert!(plain.contains("tls ") && plain.contains("does not speak TLS"), "{plain}");
 }
 
 #[tokio::test]

@@ -38,11 +38,16 @@ pub fn command() -> Command {
         .arg(report)
 }
 
+/// No conductor that knows this machine is reached.
+#[derive(Debug, thiserror::Error)]
+#[error("this machine does not reach a conductor that knows it; correct the first check that failed")]
+pub struct NotReached;
+
 /// Prints the verdicts on standard output: as lines, or as an object.
 ///
 /// # Errors
 ///
-/// The conductor does not know this machine, or is not reached.
+/// [`NotReached`], or standard output cannot be written.
 pub async fn print(options: Options, matches: &ArgMatches) -> anyhow::Result<()> {
     let patient = Patient::here(options);
     let found = patient.examine().await;
@@ -52,8 +57,10 @@ pub async fn print(options: Options, matches: &ArgMatches) -> anyhow::Result<()>
     if let (true, Some(cause)) = (matches.get_flag("report"), found.cause()) {
         report::deliver(&patient, cause).await;
     }
-    anyhow::ensure!(found.is_healthy, "this machine does not reach a conductor that knows it");
-    Ok(())
+    match found.is_healthy {
+        true => Ok(()),
+        false => Err(NotReached.into()),
+    }
 }
 
 /// Waits for something that needs network or conductor. When it takes too long the reason is looked

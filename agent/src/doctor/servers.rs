@@ -142,7 +142,7 @@ fn judge_tcp(attempts: &[(SocketAddr, io::Result<()>)]) -> Finding {
             "Look for a firewall, a wrong VLAN or a host that is down",
         ),
         ErrorKind::HostUnreachable => Finding::failed(
-            format!("nobody has the address of {address} on its network"),
+            format!("no host on its network has the address of {address}"),
             "Compare address and VLAN; is the host up?",
         ),
         ErrorKind::NetworkUnreachable => Finding::failed(

@@ -106,7 +106,9 @@ fn initiators(listed: Option<&Vec<Value>>) -> Result<Vec<IscsiName>, CommandErro
     let Some(listed) = listed else { return Ok(Vec::new()) };
     if listed.is_empty() || listed.len() > MOST_INITIATORS {
         let most = MOST_INITIATORS;
-        return Err(refused(&format!("initiators must name 1 to {most}: leave it out to let in everybody")));
+        return Err(refused(&format!(
+            "initiators must name 1 to {most}; without it, every initiator may log in"
+        )));
     }
     let mut initiators = Vec::new();
     for one in listed {

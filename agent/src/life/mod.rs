@@ -192,9 +192,7 @@ async fn serve_alone(agent: &Arc<Agent>, is_inspected: bool) -> Result<(), Agent
             tracing::info!("the inspection is over and ipa-api-url is not set: waiting to be powered off");
         }
         (true, false) => {
-            tracing::error!(
-                "the inspection failed, and without ipa-api-url there is no lookup to go on with"
-            );
+            tracing::error!("the inspection failed, and the agent does no lookup without ipa-api-url");
         }
         (false, _) => {
             tracing::error!(

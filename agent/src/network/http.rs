@@ -146,7 +146,7 @@ pub fn tls_advice(fault: &rustls::Error) -> &'static str {
             "its certificate is of no known authority: give cafile, or ipa-insecure=1 without protection"
         }
         rustls::Error::InvalidMessage(_) => {
-            "what answers there speaks no TLS: use http://, or correct the port"
+            "the server there does not speak TLS: use http://, or correct the port"
         }
         _ => "compare TLS versions, cipher suites and client certificates of both sides",
     }

@@ -42,8 +42,8 @@ pub async fn wait_for_card() -> Result<(), NetworkError> {
         if Instant::now() >= deadline {
             let seconds = HARDWARE_DEADLINE.as_secs();
             tracing::warn!(
-                "no network interface with a hardware address appeared in {seconds} s: is its driver in the \
-                 ramdisk? Going on without"
+                "no network interface with a hardware address appeared in {seconds} s: is its driver in the ramdisk? \
+                 Continuing without one"
             );
             break;
         }

@@ -1,13 +1,18 @@
 //! `farrier-agent check-manager`: whether an external hardware manager keeps the protocol.
 
-use anyhow::{Context, ensure};
+use super::failure::CommandFailure;
+use anyhow::Context;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use farrier_hardware::external::conformance;
 use std::path::PathBuf;
 
 /// The subcommand.
 pub fn command() -> Command {
-    let program = Arg::new("program").value_name("FILE").required(true).value_parser(value_parser!(PathBuf));
+    let program = Arg::new("program")
+        .value_name("FILE")
+        .help("Executable of the hardware manager")
+        .required(true)
+        .value_parser(value_parser!(PathBuf));
     Command::new("check-manager")
         .about("Check an external hardware manager, without running its steps")
         .arg(program)
@@ -27,9 +32,10 @@ pub fn print(matches: &ArgMatches) -> anyhow::Result<()> {
             Some(fault) => println!("FAILED  {}: {fault}", check.rule),
         }
     }
-    let faults = checks.iter().filter(|check| check.fault.is_some()).count();
-    ensure!(faults == 0, "{} breaks {faults} rules; see the book's page on them", program.display());
-    Ok(())
+    match checks.iter().filter(|check| check.fault.is_some()).count() {
+        0 => Ok(()),
+        rules => Err(CommandFailure::ManagerBreaksRules { program: program.clone(), rules }.into()),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What `farrier-agent` prints when it is asked by hand: the [`plan`] of a deployment, the [`inventory`], what a
-//! hardware [`manager`] answers, and the [`mod@reference`] pages.
+//! hardware [`manager`] answers, the [`mod@reference`] pages, and the line about a [`failure`].
 
+pub mod failure;
 pub mod inventory;
 pub mod manager;
 pub mod plan;

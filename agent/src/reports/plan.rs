@@ -3,8 +3,8 @@
 //! Disks are only read. The hints come from the command line, so that they can be tried on any
 //! machine before a conductor gets them.
 
+use super::failure::CommandFailure;
 use crate::settle::{self, facts};
-use anyhow::{Context, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use farrier_disk::guard::{self, Survey, SurveyedDisk};
 use farrier_disk::list;
@@ -51,17 +51,17 @@ pub fn print(matches: &ArgMatches) -> anyhow::Result<()> {
     io::stdout().write_all(text.as_bytes())?;
     match survey.target() {
         Some(_) => Ok(()),
-        None => bail!("no disk would be written: correct the hints, or free the disk"),
+        None => Err(CommandFailure::NoDisk.into()),
     }
 }
 
 /// A node with the properties given as flags.
-fn node(matches: &ArgMatches) -> anyhow::Result<Node> {
+fn node(matches: &ArgMatches) -> Result<Node, CommandFailure> {
     let mut properties = Map::new();
     for (name, flag, _) in PROPERTIES {
         if let Some(text) = matches.get_one::<String>(flag) {
-            let value: Value =
-                serde_json::from_str(text).with_context(|| format!("--{flag} must be JSON"))?;
+            let value: Value = serde_json::from_str(text)
+                .map_err(|source| CommandFailure::NotJson { option: flag, source })?;
             properties.insert((*name).to_owned(), value);
         }
     }

@@ -62,6 +62,17 @@ fn off(name: &'static str) -> Arg {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_command_and_each_option_has_a_help_text() {
+        let cli = crate::command_line();
+        for command in [&cli].into_iter().chain(cli.get_subcommands().filter(|one| !one.is_hide_set())) {
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+            for option in command.get_arguments().filter(|one| !one.is_hide_set()) {
+                assert!(option.get_help().is_some(), "{} {}", command.get_name(), option.get_id());
+            }
+        }
+    }
     use clap::Command;
     use std::fs;
 

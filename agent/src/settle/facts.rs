@@ -69,7 +69,7 @@ impl fmt::Display for Awaited {
             }
             Self::Controller(controller, doing) => write!(f, "{controller} {doing}"),
             Self::Disk(address, controller) => {
-                write!(f, "disk {address} behind scsi {controller} is being looked at")
+                write!(f, "disk {address} behind scsi {controller} is being probed")
             }
             Self::Quiet(names) => write!(f, "devices still come and go: {}", names.join(", ")),
         }

@@ -111,8 +111,8 @@ fn x02_g08_what_is_still_coming_up_is_named_as_an_operator_looks_for_it() {
                 }
             },
             &[
-                "disk 2:0:1:0 behind scsi host2 (mpt3sas, 0000:03:00.0) is being looked at",
-                "disk 2:0:5:0 behind scsi host2 (mpt3sas, 0000:03:00.0) is being looked at",
+                "disk 2:0:1:0 behind scsi host2 (mpt3sas, 0000:03:00.0) is being probed",
+                "disk 2:0:5:0 behind scsi host2 (mpt3sas, 0000:03:00.0) is being probed",
             ],
         ),
         (

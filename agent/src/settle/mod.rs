@@ -71,7 +71,7 @@ impl DeviceWait {
         state.is_over = state.awaited.is_empty();
         if !state.is_over {
             tracing::warn!(
-                "going on without devices after {} s: {}",
+                "continuing without devices after {} s: {}",
                 patience.as_secs(),
                 text(&state.awaited)
             );

@@ -5,8 +5,8 @@ use crate::records::Forbidden;
 use crate::store::StoreError;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::store::TransferError;
-use farrier_conductor::error_codes;
 use farrier_conductor::model::ErrorCode;
+use farrier_protocol::error_codes;
 use std::fmt;
 
 error_codes! {

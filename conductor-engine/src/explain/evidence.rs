@@ -89,7 +89,7 @@ pub(crate) fn of(record: &Record, now: OffsetDateTime) -> Vec<Evidence> {
 
 /// What an operator has to do.
 pub(crate) fn by_hand(work: &HandWork) -> Evidence {
-    Evidence::new("to be done by hand", format!("{} (since {})", work.what, text(work.since)))
+    Evidence::new("order to an operator", format!("{} (since {})", work.what, text(work.since)))
 }
 
 /// How many entries of a controller's log are told; the others are beside them.

@@ -219,7 +219,8 @@ fn working(record: &Record, holder: &str, until: OffsetDateTime) -> Waiting {
 }
 
 fn abandoned(record: &Record, until: Option<OffsetDateTime>) -> Waiting {
-    let waits_for = format!("It waits for any conductor to go on: the one that stopped {}.", work(record));
+    let waits_for =
+        format!("It waits for any conductor to resume it: the one that stopped {}.", work(record));
     let next = "Nothing, where a conductor runs: it takes the node over within seconds. Else start one, and read the log \
         of the one that stopped.";
     Waiting::by_itself(waits_for, until, next)
@@ -244,7 +245,7 @@ pub(crate) fn work_in_words(node: &Node, order: Option<&PendingOrder>) -> String
 
 fn operation(family: Family) -> &'static str {
     match family {
-        Family::Verify => "the proof that its machine is under control",
+        Family::Verify => "the verification of its BMC",
         Family::Deploy => "its deployment",
         Family::Delete => "the removal of its instance",
         Family::Clean => "its cleaning",
@@ -275,8 +276,8 @@ fn for_agent(record: &Record, until: OffsetDateTime, now: OffsetDateTime) -> Wai
         true => Waiting::by_itself(
             waits_for,
             Some(until),
-            "Nothing, where a conductor runs: the deadline has passed, and the operation fails when the node is looked at \
-             next. Else start one.",
+            "Nothing, where a conductor runs: the deadline has passed, and the operation fails when a conductor \
+             checks the node next. Else start one.",
         ),
         false => Waiting {
             next_action: "Nothing before the deadline: then the operation fails. To end it now, abort it; to see why its \
@@ -322,11 +323,11 @@ fn waits_without_deadline(record: &Record, settings: &Settings) -> Waiting {
     let (waits_for, next_action) = match settings.allow_provisioning_in_maintenance {
         true => (
             "It waits for an operator to end its maintenance, during which its operation pauses.",
-            "End the maintenance when you are done with the machine, and the operation goes on; or abort it.",
+            "End the maintenance when you are done with the machine, and the operation continues; or abort it.",
         ),
         false => (
             "It waits for an operator: it is in maintenance, in which the next heartbeat fails its operation.",
-            "End the maintenance before its agent calls, and the operation goes on; or abort it.",
+            "End the maintenance before its agent calls, and the operation continues; or abort it.",
         ),
     };
     Waiting {

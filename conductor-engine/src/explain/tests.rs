@@ -104,28 +104,29 @@ fn what_is_advised_is_what_the_node_takes() {
 #[test]
 fn each_state_has_its_sentence() {
     use ProvisionState as S;
-    let works = "It waits for any conductor to go on: the one that stopped works on ";
+    let works = "It waits for any conductor to resume it: the one that stopped works on ";
     let calls = "It waits for its agent to call for the first time: the ramdisk boots.";
     for (state, expected, commands) in [
-        (
-            S::Enroll,
-            "It waits for nobody: nobody has proven yet that its machine is under control.",
-            "manage",
-        ),
+        (S::Enroll, "It waits for nothing: its BMC is not verified yet.", "manage"),
         (S::Verifying, works, ""),
-        (S::Manageable, "It waits for nobody: its machine is under control, and kept from users.", "provide"),
-        (S::Available, "It waits for nobody: it is ready for an instance.", "deploy"),
+        (S::Manageable, "It waits for nothing: its BMC works, and users cannot deploy it.", "provide"),
+        (S::Available, "It waits for nothing: it is ready for an instance.", "deploy"),
         (S::Deploying, works, ""),
         (S::DeployWait, calls, "abort"),
         (S::DeployHold, "It waits for an operator: its deployment is held.", "unhold"),
         (S::DeployFailed, "It waits for an operator: its deployment failed.", "retry"),
-        (S::Active, "It waits for nobody: its instance runs.", ""),
+        (S::Active, "It waits for nothing: its instance runs.", ""),
         (S::Deleting, works, ""),
         (S::Error, "It waits for an operator: its instance could not be removed.", "undeploy"),
         (S::Cleaning, works, ""),
         (S::CleanWait, calls, "abort"),
         (S::CleanHold, "It waits for an operator: its cleaning is held.", "unhold"),
-        (S::CleanFailed, "It waits for an operator: its cleaning failed, and nobody knows", "retry"),
+        (
+            S::CleanFailed,
+            "It waits for an operator: its cleaning failed, and the content of its disks is \
+            unknown",
+            "retry",
+        ),
         (S::Inspecting, works, ""),
         (S::InspectWait, "It waits for its ramdisk to post what the machine is made of.", "abort"),
         (S::InspectFailed, "It waits for an operator: its inspection failed.", "inspect"),
@@ -133,7 +134,7 @@ fn each_state_has_its_sentence() {
         (S::AdoptFailed, "It waits for an operator: it could not be taken over.", "adopt"),
         (S::Rescuing, works, ""),
         (S::RescueWait, calls, "abort"),
-        (S::Rescue, "It waits for nobody: its rescue system runs.", "unrescue"),
+        (S::Rescue, "It waits for nothing: its rescue system runs.", "unrescue"),
         (S::RescueFailed, "It waits for an operator: its rescue failed.", "rescue"),
         (S::Unrescuing, works, ""),
         (S::UnrescueFailed, "It waits for an operator: its instance could not be started", "unrescue"),

@@ -31,8 +31,12 @@ pub(crate) async fn begin(task: &mut HeldTask, inspect: &dyn InspectInterface) -
 /// As [`begin`].
 pub(crate) async fn go_on(task: &mut HeldTask, inspect: &dyn InspectInterface) -> Result<Progress, Error> {
     let received = task.services().store.received_inspection(task.node.uuid).await?;
-    let nothing =
-        || Error::invalid("the inspection", "what the ramdisk posted is gone; inspect the node again");
+    let nothing = || {
+        Error::invalid(
+            "the inspection",
+            "the inspection data of the ramdisk are lost; inspect the node again",
+        )
+    };
     inspect.continue_inspection(task, received.ok_or_else(nothing)?).await?;
     if task.keeps_agent() {
         task.agent_has_posted();

@@ -76,7 +76,7 @@ async fn begin_anew(
     if order.attempts.unsigned_abs() > ATTEMPTS {
         return Err(error.into());
     }
-    tracing::warn!(node = %task.node.label(), "the rescue begins anew: {error}");
+    tracing::warn!(node = %task.node.label(), "the rescue starts again: {error}");
     self::rescue(task, rescue).await
 }
 

@@ -43,7 +43,7 @@ impl Conductor {
                     false => ORDER_PAUSE.min(*check_interval),
                 })
                 .await;
-                log_failure("nodes that nobody attends to", self.attend().await);
+                log_failure("nodes without a conductor", self.attend().await);
                 log_failure("allocations", self.catalogue().look_for_nodes().await);
             }
         };

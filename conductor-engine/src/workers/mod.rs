@@ -205,7 +205,7 @@ impl Workers {
         if timeout(limit, self.none_works()).await.is_err() {
             let nodes = self.slots().len();
             tracing::warn!(
-                "{nodes} nodes are worked on after {} s; another conductor goes on",
+                "{nodes} nodes are still busy after {} s; another conductor resumes them",
                 limit.as_secs()
             );
             self.services.phase.send_replace(Phase::Ends);
@@ -321,7 +321,7 @@ impl Workers {
     async fn fail(self: &Arc<Self>, node: Uuid, reason: Reason) -> Result<Schedule, Error> {
         let failed = self.in_task(node, async move |pass| pass.fail(&reason).await).await;
         failed.unwrap_or_else(|reason| {
-            tracing::error!(%node, "what failed cannot be cleaned up: {reason}");
+            tracing::error!(%node, "the conductor cannot clean up after a failure: {reason}");
             Ok(Schedule::After(STORE_PAUSE))
         })
     }

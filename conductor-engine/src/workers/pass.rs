@@ -154,7 +154,7 @@ impl WorkerPass {
                 let text = format!("the conductor stopped {ATTEMPTS} times while it {work}; see its log");
                 return self.end(task, &Reason::new(codes::CONDUCTOR_STOPPED, text)).await;
             }
-            tracing::warn!(node = %task.node.label(), "a conductor stopped while it {work}; this one goes on");
+            tracing::warn!(node = %task.node.label(), "a conductor stopped while it {work}; this one resumes it");
             task.save().await?;
         }
         self.carry_out(task).await
@@ -202,7 +202,7 @@ impl WorkerPass {
             }
             Work::Abandon => {
                 let text =
-                    format!("this conductor cannot go on with a node that is {}", task.node.provision_state);
+                    format!("this conductor cannot resume a node that is {}", task.node.provision_state);
                 return operations::fail(task, &Reason::new(codes::UNKNOWN_OPERATION, text)).await;
             }
         }

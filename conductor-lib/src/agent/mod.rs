@@ -11,6 +11,6 @@ mod user_agent;
 
 #[cfg(feature = "client")]
 pub use client::{AgentClient, AgentError, Wait};
-pub use failure::{AGENT_ERRORS, failure_text};
+pub use failure::failure_text;
 pub use settings::{AgentSettings, LogCollection, LogRoom};
 pub use user_agent::UserAgent;

@@ -4,7 +4,8 @@ use super::Error;
 use crate::agent::AgentError;
 use crate::hardware_type::Unresolved;
 use crate::interfaces::base::InterfaceError;
-use crate::model::{ErrorCode, error_codes};
+use crate::model::ErrorCode;
+use farrier_protocol::error_codes;
 
 error_codes! {
     /// Errors of requests, of hardware types and of drivers.

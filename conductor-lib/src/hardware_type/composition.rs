@@ -450,11 +450,11 @@ pub(super) mod tests {
             ),
             (
                 |declared| declared.types[1] = declared.types[1].clone().deploy(["anaconda"]),
-                "the conductor cannot start: deploy interface \"anaconda\" is not offered, since",
+                "the conductor cannot start: deploy interface \"anaconda\" is not supported, because",
             ),
             (
                 |declared| drop(declared.enabled.insert(Deploy, vec!["direct".into(), "anaconda".into()])),
-                "deploy interface \"anaconda\" is not offered, since",
+                "deploy interface \"anaconda\" is not supported, because",
             ),
             (
                 |declared| drop(declared.defaults.insert(Deploy, "anaconda".into())),

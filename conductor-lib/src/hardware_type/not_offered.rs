@@ -6,7 +6,8 @@ use crate::model::InterfaceKind;
 const NOT_OFFERED: &[(InterfaceKind, &str, &str)] = &[(
     InterfaceKind::Deploy,
     "anaconda",
-    "is not offered, since nobody can tell what an installer has written: write an image of the installed system by \
+    "is not supported, because the conductor cannot verify the result of an installer: write an image of the \
+     installed system by \
      \"direct\", or boot the installer itself by \"ramdisk\"",
 )];
 

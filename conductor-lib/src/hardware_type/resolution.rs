@@ -246,7 +246,7 @@ mod tests {
         let mut rack = node("rack");
         rack.interfaces.set(Deploy, "anaconda");
         let error = composition.resolve(&rack, Deploy).unwrap_err().to_string();
-        assert!(error.starts_with("deploy_interface: \"anaconda\" is not offered, since"), "{error}");
+        assert!(error.starts_with("deploy_interface: \"anaconda\" is not supported, because"), "{error}");
         assert!(error.ends_with("; use one of: direct, ramdisk"), "{error}");
     }
 

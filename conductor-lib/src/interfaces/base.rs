@@ -67,7 +67,7 @@ pub trait Interface: Send + Sync {
         _node: &Node,
         step: &PlannedStep,
     ) -> Result<DriverStep, InterfaceError> {
-        Err(not_implemented(step, "is to be polled, which its interface cannot do"))
+        Err(not_implemented(step, "must be polled, which its interface does not support"))
     }
 }
 

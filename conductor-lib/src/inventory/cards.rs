@@ -33,7 +33,7 @@ pub(crate) fn read(inventory: &Map<String, Value>) -> Vec<Card<'_>> {
         interfaces.filter_map(|interface| read_card(interface.as_object()?, booted_from.as_ref()));
     let read = cards.by_ref().take(MOST).collect();
     if cards.next().is_some() {
-        tracing::warn!("an inventory has more than {MOST} network cards; the others are not looked at");
+        tracing::warn!("an inventory has more than {MOST} network cards; the conductor ignores the others");
     }
     read
 }

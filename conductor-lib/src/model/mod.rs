@@ -6,7 +6,6 @@
 
 mod agent_session;
 pub mod clock;
-mod error_code;
 mod inspection_data;
 mod log_entry;
 mod mac_address;
@@ -17,8 +16,7 @@ pub mod steps;
 pub mod typed_maps;
 
 pub use agent_session::AgentSession;
-pub(crate) use error_code::error_codes;
-pub use error_code::{ErrorCode, split_code};
+pub use farrier_protocol::error_code::{ErrorCode, split_code};
 pub use inspection_data::InspectionData;
 pub use log_entry::LogEntry;
 pub use mac_address::{MacAddress, ParseMacAddressError};

@@ -54,7 +54,7 @@ impl Reserved {
     /// It, as a step of the node. Nothing of it runs in the ramdisk, but where a heartbeat is waited for.
     pub(super) fn known(self, kind: StepKind, id: &StepId, args: &Map<String, Value>) -> KnownStep {
         let seconds = ArgumentInfo {
-            description: "how long to wait, in place of the next heartbeat".to_owned(),
+            description: "seconds to wait; without it, the step waits for the next heartbeat".to_owned(),
             required: false,
         };
         let arguments = match self {

@@ -27,7 +27,7 @@ pub(super) async fn retry(task: &mut Task, kind: StepKind, failed: usize) -> Res
     let goes_on =
         step.is_some() && (task.node.plan(kind).disable_ramdisk || is_in_its_ramdisk(task, kind).await?);
     let at = step.filter(|_| goes_on);
-    tracing::info!(node = %task.node.label(), ?at, "the {kind} goes on at the step that failed, or begins anew");
+    tracing::info!(node = %task.node.label(), ?at, "the {kind} resumes at the step that failed, or starts again");
     task.emit(EventKind::Retried { at });
     task.node.plan_mut(kind).failed = None;
     Ok(if goes_on { RetryAt::Step(failed) } else { RetryAt::Beginning })

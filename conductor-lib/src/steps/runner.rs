@@ -128,7 +128,7 @@ async fn list_or_boot(task: &mut Task, kind: StepKind) -> Result<Outcome, Error>
     match agent_steps::list(task, kind).await {
         Ok(()) => Ok(Outcome::Done),
         Err(Error::Agent(error @ (AgentError::Busy { .. } | AgentError::Unreachable { .. }))) => {
-            tracing::warn!(node = %task.node.label(), "the ramdisk is booted anew: {error}");
+            tracing::warn!(node = %task.node.label(), "the conductor boots the ramdisk again: {error}");
             ramdisk::boot(task).await?;
             Ok(Outcome::Wait)
         }

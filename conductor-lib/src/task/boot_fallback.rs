@@ -39,7 +39,7 @@ impl Task {
         tracing::warn!(%node, boot_interface = next, "the boot of the ramdisk falls back to another interface: {reason}");
         // What failed may be unable to clean up as well, and is no reason to stay.
         if let Err(error) = self.clean_up_ramdisk().await {
-            tracing::warn!(%node, "what was prepared before is left: {error}");
+            tracing::warn!(%node, "the preparation of the previous boot interface remains: {error}");
         }
         let fallback = BootFallback { boot_interface: next, reason: reason.to_owned() };
         self.node.driver_internal_info.boot_fallback = Some(fallback);

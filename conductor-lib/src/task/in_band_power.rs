@@ -28,7 +28,7 @@ enum NotSwitched {
     NoAgent(String),
     /// It runs on.
     #[error(
-        "the agent at {url} still answers {} s after it was told to reboot its machine; look at its console, and \
+        "the agent at {url} still answers {} s after the command to reboot its machine; look at its console, and \
          restart it by hand", .limit.as_secs_f64()
     )]
     Stays { url: String, limit: Duration },

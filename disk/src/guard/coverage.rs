@@ -144,7 +144,7 @@ impl Device {
             || metadata.overlap(&data)
             || metadata.iter().any(|one| one.end > start + size)
         {
-            return Err(format!("{} is smaller than what it is to hold", self.name));
+            return Err(format!("{} is smaller than its data", self.name));
         }
         Ok(CoveredMember { disk, place: start..start + size, data, metadata })
     }

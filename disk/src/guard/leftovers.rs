@@ -69,8 +69,8 @@ fn on(device: &BlockDevice) -> io::Result<Vec<String>> {
         }
         if is_esp(volume) && has_loader(&file, volume).unwrap_or(false) {
             found.push(format!(
-                "{place} is an EFI system partition with boot loaders of another system, which the firmware may start \
-                 in place of the new one; erase that disk if nobody needs it"
+                "{place} is an EFI system partition with boot loaders of another system, which the firmware may \
+                 start instead of the new one; erase that disk if it is not needed"
             ));
         }
     }
@@ -85,8 +85,8 @@ fn settings(file: &File, start: u64, size: u64, place: &str) -> Option<String> {
     };
     let found = blkid::signatures(file, start, size).ok()?.into_iter().find(is_settings)?;
     Some(format!(
-        "{place} has the label {}, and the new system may take its settings from there in place of its own config \
-         drive; erase that disk if nobody needs it",
+        "{place} has the label {}, and the new system may take its settings from there instead of its own config \
+         drive; erase that disk if it is not needed",
         found.label.unwrap_or_default()
     ))
 }

@@ -159,7 +159,7 @@ impl Tables {
             return Ok(());
         }
         let reason = format!(
-            "its copies name {} partitions, and more than {MOST} are not looked at; erase all of the disk with \
+            "its copies name {} partitions, and at most {MOST} are read; erase all of the disk with \
              erase_devices",
             self.volumes.len()
         );

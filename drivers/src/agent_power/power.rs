@@ -30,8 +30,8 @@ impl AgentPower {
         }
         let (node, window) = (node.label(), self.agents.window().as_secs());
         Err(unusable(format!(
-            "the agent of node {node} was not heard of within {window} s, so nothing can switch its machine, or tells \
-             whether it is on; start its ramdisk by hand, or choose another power_interface"
+            "the agent of node {node} was silent for {window} s, so its conductor has no control over the power of \
+             the machine; start its ramdisk by hand, or choose another power_interface"
         )))
     }
 }
@@ -39,7 +39,7 @@ impl AgentPower {
 #[async_trait]
 impl Interface for AgentPower {
     fn get_properties(&self) -> Properties {
-        &[("fast_track", "whether the agent stays between operations; without it, the conductor's setting")]
+        &[("fast_track", "true: the agent stays between operations; without it, the conductor's setting")]
     }
 
     /// Beside what the record says, the agent must be there: nothing else would begin an operation.

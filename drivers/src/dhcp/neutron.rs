@@ -76,7 +76,10 @@ impl DhcpProvider for NeutronDhcp {
             match self.set_options(vif, options).await {
                 Ok(()) => is_set = true,
                 Err(error) => {
-                    tracing::warn!(node = node.label(), "a port is not told what to load: {error}");
+                    tracing::warn!(
+                        node = node.label(),
+                        "a Neutron port does not have the boot options: {error}"
+                    );
                     failure = failure.or(Some(error));
                 }
             }
@@ -124,7 +127,7 @@ fn ended(port: &Vif) -> Vec<Value> {
 
 fn without_vif(what: &str) -> InterfaceError {
     let reason = format!(
-        "{what} is without a port of Neutron, which would be told what to load; attach one, choose the network_interface \
+        "{what} has no Neutron port, which would have the boot options; attach one, choose the network_interface \
          neutron, or another DHCP provider"
     );
     InterfaceError::invalid("ports", reason)

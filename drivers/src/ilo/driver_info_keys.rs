@@ -13,7 +13,7 @@ pub(super) const KEYS: Properties = &[
     (
         "ilo_verify_ca",
         "true: the iLO's certificate has to be from an authority that this host trusts; a file or folder: from one that \
-         is there; false: anybody may be the iLO; true unless it is given",
+         is there; false: every certificate is accepted; true unless it is given",
     ),
 ];
 

@@ -23,7 +23,7 @@ pub(super) const KEYS: Properties = &[
     ("ipmi_transit_address", "address between, for dual bridging"),
     (
         "ipmi_disable_boot_timeout",
-        "whether the BMC is told to keep a boot device for longer than a minute; true unless it is given",
+        "true: the BMC keeps a boot device for longer than a minute; true unless it is given",
     ),
 ];
 

@@ -52,7 +52,7 @@ pub enum IpmiError {
         answer: String,
     },
     /// It has taken an order, and nothing has come of it.
-    #[error("BMC {bmc} was told {order}, and says {says} after {} s; look at the machine", .limit.as_secs())]
+    #[error("BMC {bmc} accepted the order {order}, and reports {says} after {} s; check the machine", .limit.as_secs())]
     NotDone {
         /// Its address.
         bmc: String,

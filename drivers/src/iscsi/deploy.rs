@@ -80,7 +80,7 @@ impl IscsiDeploy {
             (Ok(_), Err(error)) => return Err(error),
             (Err(error), closed) => {
                 if let Err(also) = closed {
-                    tracing::warn!(node = %task.node.label(), "the export goes on: {also}");
+                    tracing::warn!(node = %task.node.label(), "the export of the disk continues: {also}");
                 }
                 return Err(error);
             }
@@ -136,7 +136,7 @@ impl Interface for IscsiDeploy {
     fn get_properties(&self) -> Properties {
         &[
             (PORT_KEY, "port of the machine at which its agent exports the disk; 3260 unless it is given"),
-            (KEY, "what logs in to it: qemu or open-iscsi; the one of the conductor unless it is given"),
+            (KEY, "iSCSI initiator: qemu or open-iscsi; that of the conductor unless it is given"),
         ]
     }
 
@@ -211,8 +211,8 @@ async fn note(task: &mut Task, key: &str, value: Option<Value>) -> Result<(), Er
 
 fn noted_uuids(node: &Node) -> Result<PartitionUuids, Error> {
     let noted = node.driver_internal_info.others.get(UUIDS);
-    let noted =
-        noted.ok_or_else(|| Error::invalid("deploy_steps", "write_image did not run; deploy anew"))?;
+    let noted = noted
+        .ok_or_else(|| Error::invalid("deploy_steps", "write_image did not run; deploy the node again"))?;
     let text = |key: &str| noted.get(key).and_then(Value::as_str).map(str::to_owned);
     Ok(PartitionUuids {
         root: text("root uuid"),

@@ -96,7 +96,11 @@ impl Initiator for OpenIscsiInitiator {
         for target in record::left(&self.records) {
             match self.end(&target) {
                 Ok(()) => tracing::info!(target, "the iSCSI session that a conductor left is ended"),
-                Err(reason) => tracing::warn!(target, "what a conductor left of iSCSI goes on: {reason}"),
+                Err(reason) => tracing::warn!(
+                    target,
+                    "the iSCSI session that a conductor left cannot be ended: \
+                    {reason}"
+                ),
             }
         }
     }

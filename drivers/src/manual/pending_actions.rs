@@ -15,7 +15,7 @@ const FOLDER: &str = "manual";
 
 /// The file of a pending action cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{path} cannot be used for what is to be done by hand: {source}; check that it may be written")]
+#[error("{path} cannot be used for the orders to operators: {source}; check that it may be written")]
 pub(super) struct PendingActionsError {
     /// The file.
     path: PathBuf,
@@ -90,7 +90,7 @@ impl PendingActions {
         let mut action = self.of(node.uuid);
         change(&mut action);
         if let Some(instruction) = action.instruction() {
-            tracing::info!(node = %node.label(), "to be done by hand: {instruction}");
+            tracing::info!(node = %node.label(), "an operator must act: {instruction}");
         }
         let file = self.file(node.uuid);
         let written = json!({

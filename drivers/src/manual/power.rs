@@ -8,10 +8,7 @@ use farrier_conductor::model::{Activity, Node, PowerState};
 
 /// The power state is unknown.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "an operator is to {0}, and has not said yet that it is done; say so by `farrier node power NODE on` or `off`, as the \
-     machine is then"
-)]
+#[error("an operator must {0}; report the new power state with `farrier node power NODE on` or `off`")]
 struct NotKnown(String);
 
 /// Has operators switch machines.

@@ -27,7 +27,7 @@ async fn what_is_to_be_done_outlives_the_conductor_and_goes_with_the_node() {
     assert_eq!(power.power_state(&node).await.unwrap(), PowerState::On);
     node.provision_state = ProvisionState::Active;
     let error = power.power_state(&node).await.unwrap_err().to_string();
-    assert!(error.contains("say so by `farrier node power NODE on`"), "{error}");
+    assert!(error.contains("report the new power state with `farrier node power NODE on`"), "{error}");
     power.power_on(&node).await.unwrap();
     assert_eq!(power.power_state(&node).await.unwrap(), PowerState::On);
     power.forget(&node).await.unwrap();
@@ -36,5 +36,5 @@ async fn what_is_to_be_done_outlives_the_conductor_and_goes_with_the_node() {
     let blocked = folder.path().join("blocked");
     std::fs::write(&blocked, "").unwrap();
     let error = interfaces(&blocked).0.power_off(&node).await.unwrap_err().to_string();
-    assert!(error.contains("cannot be used for what is to be done by hand"), "{error}");
+    assert!(error.contains("cannot be used for the orders to operators"), "{error}");
 }

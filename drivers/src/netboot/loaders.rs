@@ -91,7 +91,7 @@ const HTTP_REQUEST: &[u8] = b" HTTP/1.1\r\n";
 pub enum LoaderError {
     /// It cannot be read.
     #[error(
-        "the boot loader {name} is to be {file}: {source}; install {package}, or name another by \
+        "the boot loader {name} must be at {file}: {source}; install {package}, or name another by \
          --loader-file-paths {name}:FILE"
     )]
     Missing {

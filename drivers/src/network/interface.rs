@@ -28,10 +28,10 @@ static FLAT: Manner = Manner {
     needed: &[NetworkKind::Cleaning],
     needs_link: false,
     properties: &[
-        ("cleaning_network", "network of Neutron while the machine is cleaned, in place of the conductor's"),
+        ("cleaning_network", "network of Neutron while the machine is cleaned, instead of the conductor's"),
         (
             "inspection_network",
-            "network of Neutron while the machine is inspected, in place of the conductor's",
+            "network of Neutron while the machine is inspected, instead of the conductor's",
         ),
     ],
 };
@@ -43,7 +43,7 @@ static NEUTRON: Manner = Manner {
     properties: &[
         (
             "provisioning_network",
-            "network of Neutron while the machine is deployed, in place of the conductor's",
+            "network of Neutron while the machine is deployed, instead of the conductor's",
         ),
         ("cleaning_network", "the same while it is cleaned"),
         ("rescuing_network", "the same while it is rescued"),

@@ -36,7 +36,8 @@ pub(super) const MACHINE: Properties = &[
     ("qemu_network", "user, unplugged or isolated; user unless it is given"),
     (
         "qemu_boot_file",
-        "what DHCP of the user network tells firmware to load, as http://10.0.2.2:6385/boot.ipxe; nothing unless it is given",
+        "boot file in DHCP replies of the user network, such as http://10.0.2.2:6385/boot.ipxe; nothing unless it is \
+         given",
     ),
     ("qemu_agent_port", "port on 127.0.0.1 that leads to the agent; any free one unless it is given"),
     (

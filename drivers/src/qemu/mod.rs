@@ -87,7 +87,7 @@ pub enum QemuError {
         pid: i32,
     },
     /// The machine takes no orders while it runs.
-    #[error("the machine cannot be told anything by {socket}: {reason}")]
+    #[error("QEMU does not accept commands at {socket}: {reason}")]
     Control {
         /// Its socket.
         socket: PathBuf,

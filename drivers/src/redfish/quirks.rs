@@ -93,7 +93,7 @@ pub const QUIRKS: &[QuirkRow] = &[
     QuirkRow {
         quirk: Quirk::StrongEtags,
         seen: "BMCs that tell weak versions and compare as if they were strong (Lenovo, Ampere)",
-        differs: "412 to the version that was told; it is sent without W/ then",
+        differs: "412 to the version that the BMC sent; the next request has it without W/",
         known_by: KnownBy::Reply,
     },
     QuirkRow {
@@ -173,8 +173,8 @@ pub const QUIRKS: &[QuirkRow] = &[
     QuirkRow {
         quirk: Quirk::MediaByMaker,
         seen: "HPE iLO 4, and iLO 5 with old firmware",
-        differs: "the actions of the schema are missing or refused; those below Oem take the image and nothing else, and \
-                  the drive is told by itself to be started from",
+        differs: "the actions of the schema are missing or refused; those below Oem take the image and nothing else, \
+            and a separate request sets the drive as boot device",
         known_by: KnownBy::Reply,
     },
     QuirkRow {
@@ -192,7 +192,7 @@ pub const QUIRKS: &[QuirkRow] = &[
     QuirkRow {
         quirk: Quirk::StaleInserted,
         seen: "BMCs that keep the last image in the resource",
-        differs: "Inserted stays true after an ejection that was carried out; the next insertion is made all the same (F55)",
+        differs: "Inserted stays true after an ejection that was carried out; the next insertion is sent anyway (F55)",
         known_by: KnownBy::Reply,
     },
     QuirkRow {

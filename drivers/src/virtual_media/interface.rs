@@ -24,7 +24,7 @@ pub(super) const KEYS: Properties = &[
     ),
     ("rescue_iso", "the same for rescues; what deployments have unless it is given"),
     ("deploy_kernel", "the ramdisk's kernel, where there is no deploy_iso: a file or a URL"),
-    ("deploy_ramdisk", "the ramdisk: likewise"),
+    ("deploy_ramdisk", "the ramdisk, where there is no deploy_iso: a file or a URL"),
     (
         "rescue_kernel",
         "the kernel for rescues, with rescue_ramdisk; what deployments have unless they are given",

@@ -125,7 +125,9 @@ impl PublishedMedia {
             let name = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
             match fs::read(&file).ok().and_then(|text| serde_json::from_slice(&text).ok()) {
                 Some(published) => drop(media.insert(name, published)),
-                None => tracing::warn!("{} tells of no virtual medium and is left alone", file.display()),
+                None => {
+                    tracing::warn!("{} does not describe a virtual medium, and is ignored", file.display())
+                }
             }
         }
         let url = url.trim_end_matches('/').to_owned();

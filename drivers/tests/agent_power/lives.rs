@@ -148,7 +148,7 @@ async fn an_agent_that_does_not_leave_fails_the_operation_at_its_deadline() {
     stage.clean(json!([{"interface": "deploy", "step": "flash"}])).await;
     let error = stage.wait_for(ProvisionState::CleanFailed).await.last_error.unwrap();
     assert!(
-        error.contains("still answers 0.3 s after it was told to reboot its machine; look at"),
+        error.contains("still answers 0.3 s after the command to reboot its machine; look at"),
         "{error}"
     );
     // An operator who restarts the machine by hand, as the error asks for, gets an agent with a token.
@@ -190,7 +190,7 @@ async fn a_deployment_ends_with_a_reboot_into_the_instance() {
     }
     // An instance has no agent that could switch its machine.
     let error = refusal(stage.conductor.order("n1", Order::Undeploy).await);
-    assert!(error.contains("was not heard of within 300 s"), "{error}");
+    assert!(error.contains("was silent for 300 s"), "{error}");
     assert_eq!(stage.wait_for(ProvisionState::Active).await.instance_info, node.instance_info);
 }
 
@@ -256,7 +256,7 @@ async fn f39_an_agent_that_is_gone_is_forgotten_by_an_order_to_reboot() {
         "{error}"
     );
     assert_eq!(node.power_state, None);
-    assert!(stage.power_fault().await.unwrap().contains("was not heard of"));
+    assert!(stage.power_fault().await.unwrap().contains("was silent for"));
     stage.machine.start_ramdisk();
     stage.alive(true).await;
     stage.clean(json!([{"interface": "deploy", "step": "erase_devices"}])).await;

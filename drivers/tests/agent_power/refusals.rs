@@ -15,8 +15,8 @@ use std::time::Duration;
 async fn nobody_but_a_living_agent_that_stays_begins_anything() {
     let stage = Stage::new().await;
     let error = stage.power_fault().await.unwrap();
-    let expected = "power_interface: the agent of node n1 was not heard of within 300 s, so nothing can switch its \
-        machine, or tells whether it is on; start its ramdisk by hand, or choose another power_interface";
+    let expected = "power_interface: the agent of node n1 was silent for 300 s, so its conductor has no control \
+        over the power of the machine; start its ramdisk by hand, or choose another power_interface";
     assert_eq!(error, expected);
     stage.conductor.order("n1", Order::Manage).await.unwrap();
     let node = stage.until("the end", async || {

@@ -177,5 +177,5 @@ async fn process_c16_flags_that_are_not_reported_and_a_parameter_that_there_is_n
     // What is told and is something else is believed.
     program.reports_flags("Force PXE");
     let error = management.set_boot_device(&node, BootDevice::Disk, false).await.unwrap_err().to_string();
-    assert!(error.contains("was told to start from disk, and says pxe"), "{error}");
+    assert!(error.contains("accepted the order to start from disk, and reports pxe"), "{error}");
 }

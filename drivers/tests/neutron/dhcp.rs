@@ -21,7 +21,7 @@ async fn a_port_has_the_options_of_its_addresses_until_they_are_cleaned() {
     let mut stage = Stage::new().await;
     let dhcp = NeutronDhcp::new(stage.neutron.clone(), Duration::ZERO);
     let error = dhcp.update_dhcp_opts(&stage.node, &options()).await.unwrap_err().to_string();
-    assert!(error.contains("without a port of Neutron"), "{error}");
+    assert!(error.contains("has no Neutron port"), "{error}");
 
     stage.network.add_network(&mut stage.node, NetworkKind::Provisioning).await.unwrap();
     let id = stage.note(0, "provisioning_vif_port_id").unwrap();

@@ -118,7 +118,10 @@ async fn an_irmc_that_makes_no_picture_is_asked_once() {
     let stage = Stage::of_with(Mockup::read("fujitsu-irmc").showing(JPEG, None), brief).await;
     let (error, sent) = screen(&stage).await;
     let error = error.unwrap_err().to_string();
-    assert!(error.contains("was told to take a screenshot, and says that it has none after 0 s"), "{error}");
+    assert!(
+        error.contains("accepted the order to take a screenshot, and reports that it has none after 0 s"),
+        "{error}"
+    );
     assert_eq!(sent, [json!({"FTSScreenshotType": "Make"})]);
 
     let off = Mockup::read("fujitsu-irmc").with(IRMC, "/PowerState", json!("Off"));

@@ -2,7 +2,7 @@
 
 use crate::access::trust::Untrusted;
 use anyhow::anyhow;
-use farrier_conductor::error_codes;
+use farrier_protocol::error_codes;
 use reqwest::Url;
 use rustls::{CertificateError, OtherError};
 use std::error::Error;

@@ -2,6 +2,7 @@
 
 use crate::client::NodeApi;
 use crate::client::record::NodeRecord;
+use crate::failure;
 use crate::view::table::{flag, none, table};
 use crate::view::times_of_day::text;
 use clap::Args;
@@ -47,7 +48,7 @@ impl Watch {
             // A conductor that restarts is waited for.
             match api.list().await {
                 Ok(now) => nodes = now,
-                Err(error) => eprintln!("farrier: {error:#}"),
+                Err(error) => eprintln!("farrier: {}", failure::line(&error)),
             }
         }
     }

@@ -2,25 +2,28 @@
 
 use crate::access::CONNECTION_ERRORS;
 use crate::failure::{COMMAND_ERRORS, START_ERRORS};
-use farrier_conductor::agent::AGENT_ERRORS;
 use farrier_conductor::error;
 use farrier_conductor::model::ErrorCode;
 use farrier_engine::error::{ENDED_OPERATIONS, RECORD_ERRORS, STORE_ERRORS};
 use farrier_node_api::REQUEST_ERRORS;
+use farrier_protocol::error_code::{agent, image_build};
 use std::fmt::Write;
 
 /// Each group of codes, with its title.
-const GROUPS: [(&str, &[&ErrorCode]); 10] = [
+const GROUPS: [(&str, &[&ErrorCode]); 13] = [
     ("Requests to the node API", REQUEST_ERRORS),
     ("Nodes and other records", RECORD_ERRORS),
     ("Nodes, interfaces and drivers", error::TASK_ERRORS),
     ("Connection to the agent", error::CONNECTION_ERRORS),
-    ("Errors that the agent reports", AGENT_ERRORS),
+    ("Errors that the agent reports", agent::AGENT_ERRORS),
+    ("Requests to the agent", agent::REFUSALS),
     ("Operations that end early", ENDED_OPERATIONS),
     ("The database", STORE_ERRORS),
+    ("The program `farrier-agent`", agent::PROGRAM_ERRORS),
     ("Start of the conductor", START_ERRORS),
     ("Connection of a command to the conductor", CONNECTION_ERRORS),
     ("Commands", COMMAND_ERRORS),
+    ("The program `farrier-image`", image_build::BUILD_ERRORS),
 ];
 
 /// The page of the book.
@@ -28,9 +31,10 @@ pub(super) fn page() -> String {
     let mut page = String::from(
         "# Errors\n\n\
          Each error has a code, which never changes its meaning:\n\n\
-         - `last_error` of a node, its history and each error of `farrier` have the code in brackets at the end of the \
-         text;\n\
-         - a refused request of the node API has it in the header `Farrier-Error-Code`. The body is Ironic's.\n\n\
+         - `last_error` of a node, its history and each error of `farrier`, `farrier-agent` and `farrier-image` have \
+         the code in brackets at the end of the text;\n\
+         - a refused request of the node API, or of the API of the agent, has it in the header `Farrier-Error-Code`. The \
+         body is Ironic's.\n\n\
          A failed step has the code of its cause. \
          [Troubleshooting](../troubleshooting.md) has the commands that show more.\n",
     );

@@ -67,7 +67,7 @@ async fn process_a_node_is_taken_by_its_class_explained_remembered_and_proven_er
     assert_eq!(allocations["allocations"].as_array().unwrap().len(), 1, "{allocations}");
 
     let (code, text) = prints(&conductor, &["explain", "n1"]);
-    assert!(code == 0 && text.contains("It waits for nobody: its instance runs."), "{code} {text}");
+    assert!(code == 0 && text.contains("It waits for nothing: its instance runs."), "{code} {text}");
     let (code, text) = prints(&conductor, &["certificates", "n1", "--verify"]);
     assert!(code == 1 && text.contains("no certificates of erasure"), "{code} {text}");
 

@@ -182,7 +182,7 @@ impl Output {
 
     fn messages(&self) -> String {
         let texts: Vec<_> = self.smartctl.messages.iter().map(|message| &*message.string).collect();
-        if texts.is_empty() { "the disk tells of no self-tests".to_owned() } else { texts.join("; ") }
+        if texts.is_empty() { "the disk reports no self-tests".to_owned() } else { texts.join("; ") }
     }
 }
 

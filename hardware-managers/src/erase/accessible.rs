@@ -45,7 +45,7 @@ fn show(target: &EraseTarget, guard: bool) -> bool {
     match target.open(guard) {
         Ok(disk) => command_set::of(&disk, target.device()).is_some_and(|own| own.show_hidden()),
         Err(error) => {
-            tracing::warn!(disk = target.device().disk.name, "what it hides is not shown: {error}");
+            tracing::warn!(disk = target.device().disk.name, "hidden sectors cannot be shown: {error}");
             false
         }
     }

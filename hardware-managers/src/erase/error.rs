@@ -92,8 +92,8 @@ pub enum EraseError {
     },
     /// All secure methods failed, and the operator does not want a weaker one.
     #[error(
-        "secure erase ({method}) failed: {source}; correct the cause, or set \
-         agent_continue_if_secure_erase_failed to go on with a weaker method"
+        "secure erase ({method}) failed: {source}; correct the cause, or set agent_continue_if_secure_erase_failed \
+         to continue with a weaker method"
     )]
     Secure {
         /// The method that was tried.

@@ -39,7 +39,7 @@ enum PstoreError {
     NoBackend,
     #[error(transparent)]
     Mount(#[from] mount::MountError),
-    #[error("the persistent store cannot be read anew: {0}")]
+    #[error("the persistent store cannot be read again: {0}")]
     Unmount(std::io::Error),
     #[error(
         "the record {record} cannot be removed: {source}; look for errors of the firmware in the kernel log"

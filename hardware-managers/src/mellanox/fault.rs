@@ -20,7 +20,7 @@ pub enum Fault {
     #[error(transparent)]
     Tool(#[from] RunError),
     /// A card or an image says nothing that can be understood.
-    #[error("mstflint tells no version and PSID of {target}; is it a firmware of an NVIDIA network card?")]
+    #[error("mstflint reports no version and PSID of {target}; is it a firmware of an NVIDIA network card?")]
     Silent {
         /// Address of the card, or the image.
         target: String,

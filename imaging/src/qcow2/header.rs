@@ -126,7 +126,7 @@ impl Header {
             ("header has extensions", has_length && self.has_whole_extensions(start, length as usize)),
         ] {
             if !is_usual {
-                return Err(format!("its {name} that cannot be: make it anew with qemu-img convert"));
+                return Err(format!("its {name} that cannot be: convert it again with qemu-img convert"));
             }
         }
         Ok(())

@@ -128,7 +128,7 @@ impl<'a> HttpBody<'a> {
         self.download.budget.broke_off(self.received);
         let mut latest = None;
         while self.download.has_budget() {
-            tracing::warn!(error = %latest.as_ref().unwrap_or(&failure), "going on with the download");
+            tracing::warn!(error = %latest.as_ref().unwrap_or(&failure), "resuming the download");
             self.download.pause(latest.as_ref().unwrap_or(&failure), cancels);
             self.download.require_wanted(&self.name, cancels)?;
             match self.download.get(&self.url, headers.clone(), cancels) {

@@ -69,7 +69,7 @@ impl<'a> EncodedBody<'a> {
         tracing::warn!(
             url = name,
             ?encoding,
-            "the server encodes the file unasked: it cannot be gone on with"
+            "the server encodes the file unasked: the download cannot be resumed"
         );
         let cancels = cancels.iter().map(|cancel| (*cancel).clone()).collect();
         let mut encoded = Encoded { body, cancels, part: Vec::new(), position: 0, failure: None };

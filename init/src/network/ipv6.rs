@@ -86,7 +86,7 @@ impl Listener {
         if self.over.load(Ordering::Relaxed) {
             return Ok(());
         }
-        tracing::debug!(interface = self.interface, ?announcement, "how IPv6 is configured");
+        tracing::debug!(interface = self.interface, ?announcement, "configuration of IPv6");
         remember(&self.interface, &announcement.name_servers);
         let Self { interface, mac, announcements, over, .. } = self;
         // Everything that arrives would be queued there.

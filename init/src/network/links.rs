@@ -300,7 +300,7 @@ impl Links {
         let missing = format!("{} is not there (this machine has {there})", missing.join(", "));
         if self.is_of_use() {
             tracing::error!(
-                "{} names a network card that is missing: {missing}; going on without it",
+                "{} names a network card that is missing: {missing}; continuing without it",
                 self.origin
             );
         } else {

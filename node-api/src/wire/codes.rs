@@ -1,11 +1,10 @@
 //! The codes of requests that are refused before they reach the conductor's records.
 
 use axum::http::StatusCode;
-use farrier_conductor::error_codes;
 use farrier_conductor::model::ErrorCode;
+use farrier_protocol::error_codes;
 
-/// The header of a refused request with the code of the error. Bodies stay as Ironic's.
-pub const ERROR_CODE_HEADER: &str = "farrier-error-code";
+pub use farrier_protocol::error_code::HEADER as ERROR_CODE_HEADER;
 
 error_codes! {
     /// Errors of requests over HTTP, by their status.

@@ -47,7 +47,7 @@ async fn a_node_is_explained_with_its_hardware_interfaces_and_history() {
     let overview = show("").await;
     for part in [
         "It waits for an operator: its deployment failed.",
-        "Put right what the last error names",
+        "Correct the cause in the last error",
         "farrier node retry n1",
         "the image has another checksum",
         "Needs an operator",

@@ -108,7 +108,7 @@ fn vm_f60_a_disk_is_written_and_kept_by_hand_and_given_back() {
     lab.enrol(&machine(folder.path())).unwrap();
     lab.order(&["node", "manage", NODE]).unwrap();
     let early = lab.order(&["disk", "export", NODE]).unwrap_err().to_string();
-    assert!(early.contains("none answers on the machine of node horse"), "{early}");
+    assert!(early.contains("no agent answers on the machine of node horse"), "{early}");
     lab.order(&["node", "clean", NODE, "--steps", r#"[{"interface": "deploy", "step": "hold"}]"#]).unwrap();
     let secrets = folder.path().join("secrets");
     let kept = secrets.display().to_string();

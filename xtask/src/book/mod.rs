@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 mod claims;
+#[cfg(test)]
+mod examples;
 pub mod page;
 #[cfg(test)]
 mod paths;

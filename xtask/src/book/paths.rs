@@ -24,15 +24,37 @@ fn every_page_is_in_the_summary_and_every_link_leads_to_a_page_and_a_heading() {
             broken.push(format!("{page} is not in SUMMARY.md"));
         }
         for link in links(&read(page)).into_iter().filter(|link| !link.contains("://")) {
-            let (path, anchor) = link.split_once('#').unwrap_or((&link, ""));
-            let folder = root.join(page);
-            let file = if path.is_empty() { folder.clone() } else { folder.parent().unwrap().join(path) };
-            if !file.exists() || !has_anchor(&file, anchor) {
+            if !leads_somewhere(&root.join(page), &link) {
                 broken.push(format!("{page}: {link} leads nowhere"));
             }
         }
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+/// Whether a link of a page leads to a file, and to a heading in it.
+fn leads_somewhere(page: &Path, link: &str) -> bool {
+    let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+    let file = if path.is_empty() { page.to_owned() } else { page.parent().unwrap().join(path) };
+    file.exists() && has_anchor(&file, anchor)
+}
+
+#[test]
+fn a_link_to_a_page_or_a_heading_that_was_renamed_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("a.md");
+    std::fs::write(&page, "# Title\n\n## The *new* name\n").unwrap();
+    std::fs::write(folder.path().join("new.md"), "# New\n").unwrap();
+    for (link, expected) in [
+        ("new.md", true),
+        ("new.md#new", true),
+        ("#the-new-name", true),
+        ("old.md", false),
+        ("new.md#old", false),
+        ("#the-old-name", false),
+    ] {
+        assert_eq!(leads_somewhere(&page, link), expected, "{link}");
+    }
 }
 
 /// The targets of links and pictures, outside of code.

@@ -1,7 +1,8 @@
-//! `cargo xtask lint`: formatting, lints, words of texts, circles and levels of imports, crowded folders, libraries
-//! that are built twice, how thin the library for conductors is, licences and sources.
+//! `cargo xtask lint`: formatting, lints, words of texts, codes of errors, circles and levels of imports, crowded folders,
+//! libraries that are built twice, how thin the library for conductors is, licences and sources.
 
 mod circles;
+mod codes;
 mod conductor;
 mod features;
 mod folders;
@@ -18,7 +19,7 @@ use crate::host::requirements;
 use crate::host::workspace::{Workspace, cargo};
 
 /// Checks formatting (rustfmt), code (clippy), circles and levels of imports, crowded folders, libraries that are
-/// built twice, words of texts and dependencies (cargo-deny).
+/// built twice, words of texts, codes of errors and dependencies (cargo-deny).
 #[derive(Debug, Args)]
 pub struct LintArguments {
     /// Installs cargo-deny when it is missing.
@@ -41,6 +42,7 @@ pub fn lint(arguments: &LintArguments) -> Result<()> {
     let workspace = Workspace::find()?;
     let root = &workspace.root;
     words::refuse(root, false)?;
+    codes::refuse(root, &workspace.sources)?;
     run(cargo().args(["fmt", "--all", "--check"]).current_dir(root))?;
     circles::refuse(&workspace.sources)?;
     levels::refuse(&workspace.sources)?;

@@ -102,6 +102,26 @@ fn resolved(path: &Path) -> PathBuf {
 }
 
 #[test]
+fn a_link_of_the_book_to_a_page_or_a_heading_that_was_renamed_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let book = BTreeMap::from([("reference/a.html", "<h2 id=\"new\">"), ("b.html", "<h1 id=\"b\">")]);
+    let book = book.into_iter().map(|(page, text)| (PathBuf::from(page), text.to_owned())).collect();
+    for (link, expected) in [
+        ("../b.html", true),
+        ("../b.html#b", true),
+        ("#new", true),
+        ("https://example.org/old", true),
+        ("b.html", false),
+        ("../old.html", false),
+        ("../b.html#old", false),
+        ("#old", false),
+    ] {
+        let found = leads(link, Path::new("reference/a.html"), &book, folder.path(), folder.path());
+        assert_eq!(found, expected, "{link}");
+    }
+}
+
+#[test]
 fn docs_the_documentation_of_the_crates_has_no_warning() {
     let root = Workspace::find().unwrap().root;
     let mut doc = cargo();

@@ -57,10 +57,10 @@ fn paths() -> Value {
     let unknown = [(404, "No command has this id")];
     let one = secured("showCommand", "One command", json!([id, wait]), "CommandResult", &unknown);
     json!({
-        "/": {"get": open("describe", "What this is", "Description")},
-        "/v1/": {"get": open("describeVersion", "What this version has", "VersionDescription")},
+        "/": {"get": open("describe", "The API", "Description")},
+        "/v1/": {"get": open("describeVersion", "The version", "VersionDescription")},
         "/v1/status": {"get": open("status", "Version of the agent, and since when it runs", "Status")},
-        "/v1/progress": {"get": open("progress", "What a deployment is doing", "Progress")},
+        "/v1/progress": {"get": open("progress", "The progress of a deployment", "Progress")},
         "/v1/commands/": {"get": listing, "post": submission},
         "/v1/commands/{id}": {"get": one},
     })

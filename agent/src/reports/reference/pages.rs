@@ -54,7 +54,7 @@ fn options_of(section: &str) -> String {
             spec.help.to_owned(),
         ]
     });
-    let head = ["option", "kernel parameter", "default", "value", "what it does"];
+    let head = ["option", "kernel parameter", "default", "value", "description"];
     format!("\n## `[{section}]`\n{}", table(head, rows))
 }
 
@@ -84,7 +84,7 @@ fn describe(extension: &str, command: &Command) -> String {
         let types = if parameter.types.is_empty() { "any".to_owned() } else { parameter.type_names() };
         [code(parameter.name), types, yes(parameter.required), parameter.help.to_owned()]
     };
-    head + &table(["parameter", "type", "required", "what it is for"], command.parameters.iter().map(row))
+    head + &table(["parameter", "type", "required", "purpose"], command.parameters.iter().map(row))
 }
 
 pub fn steps() -> String {
@@ -117,7 +117,7 @@ fn steps_of(class_name: &str, steps: &[StepDeclaration]) -> String {
         text += &format!("\n### Arguments of `{}`\n", step.step);
         let rows = step.arguments.iter();
         let rows = rows.map(|one| [code(one.name), yes(one.required), one.description.to_owned()]);
-        text += &table(["argument", "required", "what it is for"], rows);
+        text += &table(["argument", "required", "purpose"], rows);
     }
     text
 }
@@ -140,7 +140,7 @@ pub fn collectors() -> String {
         let keys: Vec<_> = collector.keys.iter().map(|key| code(key)).collect();
         [code(collector.name), keys.join(", "), collector.help.to_owned()]
     });
-    page("Collectors", introduction) + &table(["collector", "keys it adds", "what they hold"], rows)
+    page("Collectors", introduction) + &table(["collector", "keys it adds", "contents"], rows)
 }
 
 fn yes(is_so: bool) -> String {

@@ -74,7 +74,8 @@ impl Ramdisks {
             }
         };
         if !is_proven {
-            tracing::warn!(node = %node.label(), "what a ramdisk posted does not prove to be of this node, and is refused");
+            tracing::warn!(node = %node.label(), "the conductor refuses an inspection that a ramdisk posted: nothing \
+                proves that it is of this node");
         }
         Ok(is_proven)
     }
@@ -91,7 +92,8 @@ impl Ramdisks {
         };
         let contradicts = |found: &[Uuid]| !found.is_empty() && !found.contains(&known);
         if by_address.iter().any(|owner| *owner != known) || contradicts(&by_bmc) {
-            tracing::warn!(node = %known, "what a ramdisk posted has addresses of other nodes, and is refused");
+            tracing::warn!(node = %known, "the conductor refuses an inspection that a ramdisk posted: it has \
+                addresses of other nodes");
             return Err(Error::LookupFailed);
         }
         self.0.store().get(known).await?.ok_or(Error::LookupFailed)

@@ -114,5 +114,5 @@ fn chosen(indicators: Vec<Indicator>, component: &str, name: &str) -> Result<Ind
 
 fn words(indicator: &Indicator) -> String {
     let words: Vec<_> = indicator.states.iter().map(ToString::to_string).collect();
-    if words.is_empty() { "what it likes".to_owned() } else { words.join(", ") }
+    if words.is_empty() { "any state".to_owned() } else { words.join(", ") }
 }

@@ -69,7 +69,7 @@ impl Machines {
     pub async fn release_disk(&self, id: &str) -> Result<(), Error> {
         let mut task = HeldTask::acquire(self.0.services(), id).await?;
         if task.node.driver_internal_info.disk_export.is_none() {
-            let reason = format!("that of node {} is not exported", task.node.label());
+            let reason = format!("the disk of node {} is not exported", task.node.label());
             return Err(Error::invalid("disk", reason));
         }
         let agent_url = task.session().agent_url.clone().unwrap_or_default();
@@ -89,8 +89,9 @@ impl Machines {
 
 fn no_agent(label: &str) -> Error {
     let reason = format!(
-        "none answers on the machine of node {label}; boot one that waits, such as by `farrier node clean {label} --steps \
-         '[{{\"interface\": \"deploy\", \"step\": \"hold\"}}]'`, or by `farrier node service` beneath an instance"
+        "no agent answers on the machine of node {label}; boot one that waits, such as by `farrier node clean \
+         {label} --steps \
+         '[{{\"interface\": \"deploy\", \"step\": \"hold\"}}]'`, or by `farrier node service` on a node with an instance"
     );
     Error::invalid("agent", reason)
 }

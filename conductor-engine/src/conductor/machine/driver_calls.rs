@@ -130,7 +130,7 @@ impl Machines {
         if !supported.contains(&mode) {
             let supported: Vec<_> = supported.iter().map(|mode| mode.as_str()).collect();
             let (mode, supported) = (mode.as_str(), supported.join(", "));
-            let reason = format!("the machine cannot be told to start by {mode}; it can by: {supported}");
+            let reason = format!("the BMC cannot set the boot mode {mode}; it supports: {supported}");
             return Err(Error::invalid("boot_mode", reason));
         }
         task.hold().await?;

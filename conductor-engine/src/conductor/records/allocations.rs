@@ -192,7 +192,7 @@ impl Catalogue {
         for allocation in self.0.store().allocations(&selection).await? {
             // One that cannot be gone on with holds up no other.
             if let Err(error) = self.allocate(allocation.uuid).await {
-                tracing::error!(allocation = %allocation.uuid, "an allocation cannot be gone on with: {error}");
+                tracing::error!(allocation = %allocation.uuid, "an allocation cannot be resumed: {error}");
             }
         }
         Ok(())

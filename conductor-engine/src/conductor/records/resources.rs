@@ -55,7 +55,7 @@ impl Catalogue {
         match written? {
             true => Ok(after),
             false => {
-                let reason = "somebody else was changing it; try again".to_owned();
+                let reason = "another request changed it at the same time; try again".to_owned();
                 Err(Error::InUse { what: format!("{kind} {id}"), reason }.into())
             }
         }

@@ -32,7 +32,7 @@ const CHECKS: &[Check] = &[
     ),
     (
         "api",
-        "the machine was told no URL of a conductor that can be one, but {url}",
+        "the URL of the conductor that the machine received is not valid: {url}",
         "correct the conductor's URL",
     ),
     (
@@ -47,7 +47,7 @@ const CHECKS: &[Check] = &[
     ),
     (
         "tcp",
-        "nobody answers the machine at the conductor's address {url}",
+        "no server answers the machine at the conductor's address {url}",
         "correct the conductor's URL, or look for a firewall between the two",
     ),
     (
@@ -57,7 +57,7 @@ const CHECKS: &[Check] = &[
     ),
     (
         "http",
-        "what answers the machine at {url} is no conductor",
+        "the server that answers the machine at {url} is not a conductor",
         "correct the conductor's URL, or the proxy before it",
     ),
     (
@@ -173,7 +173,7 @@ mod tests {
             ("OEM record e0, 66617272696572616464726573", Some("the machine has no address that reaches")),
             (
                 "0x66 0x61 0x72 0x72 0x69 0x65 0x72 0x74 0x63 0x70 0x00 0x00 0x00",
-                Some("nobody answers the machine at"),
+                Some("no server answers the machine at"),
             ),
             ("66:61:72:72:69:65:72:64:68:63:70:00:00", Some("no DHCP server")),
             ("[e0] farrierlookup", Some("does not know the machine's network cards")),

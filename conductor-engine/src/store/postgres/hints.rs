@@ -70,8 +70,10 @@ async fn send(pool: PgPool, own: Uuid, mut untold: Receiver<Uuid>) {
         let notify = sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(told);
         match timeout(PATIENCE, notify.execute(&pool)).await {
             Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::debug!("other conductors were not told of a change: {error}"),
-            Err(_) => tracing::debug!("other conductors were not told of a change in time"),
+            Ok(Err(error)) => {
+                tracing::debug!("other conductors did not get the notification of a change: {error}")
+            }
+            Err(_) => tracing::debug!("other conductors did not get the notification of a change in time"),
         }
         sleep(INTERVAL).await;
     }

@@ -132,7 +132,7 @@ async fn firmware_is_told_how_to_start_the_machine() {
             "boot_mode",
             json!("bios"),
             400,
-            "boot_mode: the machine cannot be told to start by bios; it can by: uefi",
+            "boot_mode: the BMC cannot set the boot mode bios; it supports: uefi",
         ),
         ("boot_mode", json!("openfirmware"), 400, "must be bios or uefi"),
         ("secure_boot", json!("maybe"), 400, "must be true or false"),

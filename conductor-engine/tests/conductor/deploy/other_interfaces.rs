@@ -118,7 +118,7 @@ async fn what_no_ramdisk_can_be_is_refused_at_once() {
         (
             json!({"kernel": "http://h/k"}),
             json!({}),
-            "ramdisk: is missing; give kernel and ramdisk, or boot_iso",
+            "ramdisk: is missing; give the kernel and ramdisk, or the boot_iso",
         ),
         (json!({"image_source": "http://h/i"}), json!({}), "kernel: is missing"),
         (json!({"kernel": "k", "ramdisk": "r", "kernel_append_params": "a;b"}), json!({}), "';'"),
@@ -324,7 +324,7 @@ async fn an_installer_is_refused_with_what_to_use_in_its_place() {
     let refused = set(&stage, "n1", &json!({"/deploy_interface": "anaconda"})).await;
     assert_eq!(refused.status(), 400);
     let text = fault(refused).await;
-    assert!(text.starts_with("deploy_interface: \"anaconda\" is not offered, since"), "{text}");
+    assert!(text.starts_with("deploy_interface: \"anaconda\" is not supported, because"), "{text}");
     assert!(text.contains("by \"direct\"") && text.contains("by \"ramdisk\""), "{text}");
     let new = json!({"name": "n2", "driver": "fake", "deploy_interface": "anaconda"});
     assert_eq!(ask(&stage, Method::POST, "/v1/nodes", &new).await.status(), 400);

@@ -92,7 +92,7 @@ async fn f60_an_export_that_fails_leaves_no_note_and_one_whose_machine_went_off_
     assert_eq!(node.driver_internal_info.disk_export, None);
     let gone = ask(&stage, Method::PUT, None).await;
     assert_eq!(gone.status(), 400);
-    assert!(fault(gone).await.contains("none answers on the machine of node n1"));
+    assert!(fault(gone).await.contains("no agent answers on the machine of node n1"));
 }
 
 #[tokio::test]

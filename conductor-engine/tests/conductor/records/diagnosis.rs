@@ -97,7 +97,7 @@ async fn silent(controller: Controller, change: impl FnOnce(&mut Settings)) -> S
 async fn a_cause_that_the_doctor_left_is_named_and_kept_until_the_machine_boots_again() {
     let stage = silent(Controller::HasRecord, |_| {}).await;
     let node = stage.wait_for(ProvisionState::DeployFailed).await;
-    let cause = format!("nobody answers the machine at the conductor's address {}", stage.ramdisk_api);
+    let cause = format!("no server answers the machine at the conductor's address {}", stage.ramdisk_api);
     let error = node.last_error.unwrap();
     assert!(error.contains(&format!("; the cause may be that {cause} (the agent's doctor")), "{error}");
     let told = explain(&stage).await;
@@ -120,7 +120,7 @@ async fn a_machine_that_is_waited_for_is_explained_by_what_can_be_had_now() {
         silent(Controller::HasRecord, |settings| settings.deploy_callback_timeout = Duration::ZERO).await;
     stage.wait_for(ProvisionState::DeployWait).await;
     let told = explain(&stage).await;
-    assert!(told.cause.unwrap().what.starts_with("nobody answers the machine"));
+    assert!(told.cause.unwrap().what.starts_with("no server answers the machine"));
     let node = stage.node().await;
     assert_eq!(stage.store.diagnosis(node.uuid).await.unwrap(), None, "asking changes nothing");
 }

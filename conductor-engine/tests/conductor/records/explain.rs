@@ -36,7 +36,7 @@ async fn a_node_that_waits_is_explained_with_what_its_agent_and_its_console_say(
     let told = explain(&stage).await;
     assert_eq!(
         (told.waits_for.as_str(), told.next_action.as_str()),
-        ("It waits for nobody: its instance runs.", "Nothing.")
+        ("It waits for nothing: its instance runs.", "Nothing.")
     );
 }
 

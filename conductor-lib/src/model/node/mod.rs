@@ -8,12 +8,12 @@ pub mod switched_deploy;
 pub mod traits;
 
 use crate::model::agent_session::AgentSession;
-use crate::model::error_code::split_code;
 use crate::model::mac_address::MacAddress;
 use crate::model::node::instance_uuid::InstanceUuid;
 use crate::model::node::interfaces::{InterfaceKind, NodeInterfaces};
 use crate::model::node::port::Port;
 use crate::model::node::port_group::PortGroup;
+use crate::model::split_code;
 use crate::model::states::faults::Fault;
 use crate::model::states::transitions::Event;
 use crate::model::states::{Activity, Family, PowerState, ProvisionState};

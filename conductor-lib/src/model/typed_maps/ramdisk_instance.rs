@@ -40,7 +40,7 @@ impl RamdiskInstance {
             return Ok(Self::Iso(iso.to_owned()));
         }
         let needed = |key: &str| {
-            let missing = "is missing; give kernel and ramdisk, or boot_iso, of what the machine is to run in its memory";
+            let missing = "is missing; give the kernel and ramdisk, or the boot_iso, that the machine runs in its memory";
             info.text(key)?.map(str::to_owned).ok_or_else(|| BadValue::new(InstanceInfo::FIELD, key, missing))
         };
         let (kernel, ramdisk) = (needed("kernel")?, needed("ramdisk")?);
@@ -89,7 +89,7 @@ mod tests {
         let both =
             |key: &str, value: &str| json!({"kernel": "http://h/k", "ramdisk": "http://h/r", key: value});
         let missing =
-            "is missing; give kernel and ramdisk, or boot_iso, of what the machine is to run in its memory";
+            "is missing; give the kernel and ramdisk, or the boot_iso, that the machine runs in its memory";
         for (info, expected) in [
             (json!({"boot_iso": "http://h/i", "kernel": "k"}), Ok(RamdiskInstance::Iso("http://h/i".into()))),
             (both("image_source", "x"), kernel("root=/dev/ram0 text console=tty0")),

@@ -14,7 +14,7 @@ use time::format_description::well_known::Rfc3339;
 /// [`Error::Invalid`] when it told none.
 pub(crate) fn note_made(node: &mut Node, made: Option<&Value>, now: OffsetDateTime) -> Result<(), Error> {
     let Some(made) = made.and_then(Value::as_object).filter(|made| made.contains_key("logical_disks")) else {
-        return Err(Error::invalid("the agent's result", "tells no logical_disks; see the agent's log"));
+        return Err(Error::invalid("the agent's result", "has no logical_disks; see the agent's log"));
     };
     node.raid_config.clone_from(made);
     node.raid_config.insert("last_updated".to_owned(), now.format(&Rfc3339).ok().into());

@@ -95,7 +95,7 @@ fn replies(line: &mut Line<'_>) -> io::Result<Offer> {
     let (mut export, mut blocks) = (None, None);
     for _ in 0..MOST_REPLIES {
         if line.u64()? != OPTION_REPLY || line.u32()? != GO {
-            return Err(nonsense("the server replies to something that nobody asked for"));
+            return Err(nonsense("the server sent a reply without a request"));
         }
         let (kind, length) = (line.u32()?, line.u32()?);
         if length > MOST_REPLY {

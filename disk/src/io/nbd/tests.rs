@@ -36,7 +36,7 @@ fn a_server_that_agrees_to_nothing_that_can_be_used_is_refused() {
     for (wrong, told) in [
         (Wrong::Greeting, "no server of network block devices"),
         (Wrong::OldHandshake, "old handshake"),
-        (Wrong::OtherOption, "nobody asked for"),
+        (Wrong::OtherOption, "without a request"),
         (Wrong::LongReply, "a reply of 4294967295 bytes"),
         (Wrong::EndlessReplies, "without an end"),
         (Wrong::NoExport, "how large"),

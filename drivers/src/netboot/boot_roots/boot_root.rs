@@ -39,9 +39,7 @@ pub enum BootRootError {
         source: io::Error,
     },
     /// Something is there that was not made by a conductor of this kind.
-    #[error(
-        "{0} is somebody else's and is left alone; move it away, or give this conductor a folder of its own"
-    )]
+    #[error("{0} belongs to another program; move it away, or give this conductor a folder of its own")]
     Foreign(PathBuf),
 }
 

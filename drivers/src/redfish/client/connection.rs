@@ -19,7 +19,7 @@ pub(in crate::redfish) const KEYS: Properties = &[
     (
         "redfish_verify_ca",
         "true: the BMC's certificate has to be from an authority that this host trusts; a file or folder: from one that \
-         is there; false: anybody may be the BMC; true unless it is given",
+         is there; false: every certificate is accepted; true unless it is given",
     ),
     (
         "redfish_auth_type",

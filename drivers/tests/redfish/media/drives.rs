@@ -54,7 +54,7 @@ async fn a_medium_that_is_not_in_is_not_taken_for_inserted() {
     let Stage { bmc: _bmc, node, management, .. } = Stage::with([Manner::ForgetsInsertions], settings).await;
     let error = management.attach_virtual_media(&node, BootDevice::Cdrom, ISO).await.unwrap_err().to_string();
     assert!(
-        error.contains("was told to change the medium in") && error.contains("that nothing is out"),
+        error.contains("accepted the order to change the medium in") && error.contains("that nothing is out"),
         "{error}"
     );
 }

@@ -376,7 +376,7 @@ fn g14_an_agent_that_ends_leaves_a_drive_that_sanitizes_itself_alone() {
     let patience = Patience { is_ending: &|| true, ..PATIENCE };
     let error = drive.erase(Method::AtaSanitizeBlock, &patience).unwrap_err();
     assert!(matches!(error, EraseError::Ending(_)), "{error}");
-    assert!(error.to_string().contains("goes on erasing itself"), "{error}");
+    assert!(error.to_string().contains("still erases itself"), "{error}");
     // It is started, and asked twice; a failure of it is not left, since there is none.
     assert_eq!(*drive.target.commands.borrow(), [0xb4, 0xb4, 0xb4]);
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// How long a disk may take when it does not say.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// What becomes of an erasure that a disk does by itself when the agent ends.
-const GOES_ON: &str = "the disk goes on erasing itself; run the step again, which waits for that";
+const GOES_ON: &str = "the disk still erases itself; run the step again, which waits for that";
 /// What becomes of an erasure by one command when the agent ends.
 const IN_COMMAND: &str = "the disk is at its command still, and may stay locked; power-cycle the machine if it does not \
                           answer, and run the step again";

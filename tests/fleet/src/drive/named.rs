@@ -9,7 +9,11 @@ const NAMES: &[(Class, Kind, &[&str])] = &[
     (Class::Bmc, Kind::Hangs, &["does not answer", "not within", "timed out", "timeout"]),
     (Class::Bmc, Kind::ForgetsPower, &["was told power", "was told \"power", "did not carry out \"power"]),
     (Class::Bmc, Kind::ForgetsMedium, &["to change the medium"]),
-    (Class::Bmc, Kind::ForgetsBootDevice, &["was told to start", "was told to boot", "boot device"]),
+    (
+        Class::Bmc,
+        Kind::ForgetsBootDevice,
+        &["accepted the order to start", "accepted the order to boot", "boot device"],
+    ),
     (Class::Bmc, Kind::SessionLost, &["401", "password", "session", "credentials"]),
     (Class::DeviceLate, Kind::Disk, &["disk has appeared", "no disk"]),
     (Class::DeviceLate, Kind::Card, NO_ADDRESS),

@@ -1,5 +1,5 @@
-//! Words and sentences of the README, the book and the help texts, held to the rules for prose. The documentation of
-//! libraries is held to the list of words.
+//! Words and sentences of the README, the book and the help texts, held to the rules for prose. The messages of programs
+//! and the documentation of libraries are held to the list of words, and messages do not begin with a noun clause.
 //!
 //! A sentence ends at a full stop, question mark or exclamation mark before a new sentence. Code counts as one word. A
 //! sentence that begins with a noun clause is one whose first word is in [`lists::CLAUSES`] and that asks nothing.
@@ -7,6 +7,7 @@
 mod doc_comments;
 mod help;
 mod lists;
+mod messages;
 #[cfg(test)]
 mod old_lines;
 mod pages;
@@ -53,6 +54,9 @@ const LIBRARIES: [&str; 16] = [
     "protocol",
 ];
 
+/// Parts of the names of sources that only tests and stand-ins use, which have no messages of a program.
+const OF_TESTS: [&str; 6] = ["conformance", "fake_", "stand_in", "test_server", "testing", "tests"];
+
 /// A piece of text that is read as a whole: a paragraph, an item, a cell, a help text.
 #[derive(Debug, PartialEq)]
 struct Passage {
@@ -68,6 +72,10 @@ enum Form {
     Label,
     Page,
     Help,
+    /// The text of an error or a log line.
+    Message,
+    /// Another text of a source, such as a part of a message.
+    Piece,
     /// Documentation of a public item.
     Doc,
 }
@@ -87,9 +95,13 @@ pub fn refuse(root: &Path, prints: bool) -> Result<()> {
     let passages = read(root)?;
     let mut faults = Vec::new();
     let mut long = Vec::new();
-    for (form, name) in
-        [(Form::Page, "pages"), (Form::Help, "help texts"), (Form::Doc, "documentation of libraries")]
-    {
+    for (form, name) in [
+        (Form::Page, "pages"),
+        (Form::Help, "help texts"),
+        (Form::Message, "messages"),
+        (Form::Piece, "other texts of sources"),
+        (Form::Doc, "documentation of libraries"),
+    ] {
         let figures = judge(&passages, form, &mut faults, &mut long);
         if prints && form != Form::Doc {
             println!("{}", figures.line(name));
@@ -129,14 +141,14 @@ fn judge(passages: &[Passage], form: Form, faults: &mut Vec<String>, long: &mut 
                 figures.sentences += 1;
                 figures.words += words;
             }
-            if form == Form::Doc {
+            if matches!(form, Form::Doc | Form::Piece) {
                 continue;
             }
             if begins_with_clause(&sentence) {
                 figures.clauses += 1;
                 faults.push(format!("{file}:{line}: begins with a clause: {sentence}"));
             }
-            if words > MOST_WORDS {
+            if words > MOST_WORDS && form != Form::Message {
                 figures.long += 1;
                 let said = format!("{file}:{line}: {words} words: {sentence}");
                 match form {
@@ -186,8 +198,14 @@ fn read(root: &Path) -> Result<Vec<Passage>> {
     for library in LIBRARIES {
         list(root, &format!("{library}/src"), "rs", &mut libraries)?;
     }
-    for file in libraries {
-        passages.extend(doc_comments::of_source(&file, &text(root, &file)?)?);
+    for file in &libraries {
+        passages.extend(doc_comments::of_source(file, &text(root, file)?)?);
+    }
+    for program in PROGRAMS {
+        list(root, &format!("{program}/src"), "rs", &mut libraries)?;
+    }
+    for file in libraries.iter().filter(|file| !OF_TESTS.iter().any(|part| file.contains(part))) {
+        passages.extend(messages::of_source(file, &text(root, file)?)?);
     }
     Ok(passages)
 }
@@ -245,6 +263,21 @@ mod tests {
     #[test]
     fn readme_book_and_help_texts_keep_the_rules_for_words() {
         refuse(&Workspace::find().unwrap().root, false).unwrap();
+    }
+
+    #[test]
+    fn a_message_with_a_listed_word_or_a_noun_clause_is_refused() {
+        for (message, expected) in [
+            ("nobody answered for {service}.{DOMAIN} in {seconds} s", "\"nobody\""),
+            ("what failed cannot be cleaned up: {reason}", "begins with a clause"),
+            ("the {kind} goes on at the step that failed, or begins anew", "\"anew\""),
+        ] {
+            let source = format!("fn f() {{ tracing::warn!(node = %label, \"{message}\"); }}");
+            let passages = messages::of_source("x.rs", &source).unwrap();
+            let mut faults = Vec::new();
+            judge(&passages, Form::Message, &mut faults, &mut Vec::new());
+            assert!(faults.iter().any(|fault| fault.contains(expected)), "{message}: {faults:?}");
+        }
     }
 
     #[test]

@@ -3,6 +3,9 @@
 //! A code never changes its meaning, and is never used again. It is in brackets at the end of a text, and alone in a
 //! header of HTTP; no text of the contract depends on it.
 
+pub mod agent;
+pub mod image_build;
+
 use std::fmt;
 
 /// The code of a kind of error, with its row in the book.
@@ -15,6 +18,9 @@ pub struct ErrorCode {
     /// What an operator does about it, as a sentence.
     pub action: &'static str,
 }
+
+/// The header of a refused HTTP request with the code of the error. The body stays as Ironic's.
+pub const HEADER: &str = "farrier-error-code";
 
 /// The begin of each code.
 const PREFIX: &str = "FAR-";
@@ -30,7 +36,7 @@ impl ErrorCode {
     /// caused.
     ///
     /// ```
-    /// use farrier_conductor::model::ErrorCode;
+    /// use farrier_protocol::error_code::ErrorCode;
     ///
     /// const CODE: ErrorCode = ErrorCode { number: 12, meaning: "The disk is full.", action: "Make room." };
     /// assert_eq!(CODE.after("disk full"), "disk full [FAR-0012]");
@@ -65,15 +71,13 @@ macro_rules! error_codes {
     ($(#[$about:meta])* $table:ident: $($name:ident = $number:literal, $meaning:literal, $action:literal;)*) => {
         $(
             #[doc = $meaning]
-            pub const $name: &$crate::model::ErrorCode =
-                &$crate::model::ErrorCode { number: $number, meaning: $meaning, action: $action };
+            pub const $name: &$crate::error_code::ErrorCode =
+                &$crate::error_code::ErrorCode { number: $number, meaning: $meaning, action: $action };
         )*
         $(#[$about])*
-        pub const $table: &[&$crate::model::ErrorCode] = &[$($name),*];
+        pub const $table: &[&$crate::error_code::ErrorCode] = &[$($name),*];
     };
 }
-
-pub use error_codes;
 
 #[cfg(test)]
 mod tests {
