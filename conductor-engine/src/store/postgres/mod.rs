@@ -252,5 +252,6 @@ impl Database for PostgresStore {
 mod plans;
 #[cfg(test)]
 mod tests;
-#[cfg(all(test, feature = "sqlite"))]
+#[cfg(feature = "sqlite")]
+#[cfg(test)]
 mod transfer;

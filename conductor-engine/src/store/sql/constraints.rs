@@ -69,12 +69,14 @@ pub fn taken_or(failure: Failure, uuid: Uuid, what: impl FnOnce(Constraint) -> S
 }
 
 /// The names that PostgreSQL gives the constraints.
-#[cfg(all(test, feature = "postgres"))]
+#[cfg(feature = "postgres")]
+#[cfg(test)]
 pub fn postgres_names() -> impl Iterator<Item = &'static str> {
     NAMES.iter().map(|(_, _, name)| *name)
 }
 
-#[cfg(all(test, feature = "sqlite"))]
+#[cfg(feature = "sqlite")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::store::sqlite::SqliteStore;

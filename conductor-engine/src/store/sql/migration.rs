@@ -198,7 +198,8 @@ pub fn later(is_compatible: bool) -> &'static [Layout] {
     [LAYOUTS, &[later]].concat().leak()
 }
 
-#[cfg(all(test, feature = "sqlite"))]
+#[cfg(feature = "sqlite")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::store::conformance::conformance;

@@ -162,5 +162,6 @@ fn of_table(database: &impl Database, table: &str, failure: Failure) -> Transfer
     }
 }
 
-#[cfg(all(test, feature = "sqlite"))]
+#[cfg(feature = "sqlite")]
+#[cfg(test)]
 pub(in crate::store) mod tests;
