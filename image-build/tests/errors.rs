@@ -1,5 +1,7 @@
 //! The errors of the program, each with its code.
 
+#![allow(clippy::unwrap_used)]
+
 use std::process::{Command, Stdio};
 
 /// Whether the process ended with this status, and the last line on standard error with this code.
