@@ -2,7 +2,7 @@
 
 use farrier_conductor::error_codes;
 use farrier_conductor::model::{ErrorCode, split_code};
-use farrier_engine::store::StoreError;
+use farrier_engine::store::{StoreError, TransferError};
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -90,7 +90,8 @@ fn given(error: &anyhow::Error) -> Option<&'static ErrorCode> {
         let of_library =
             || cause.downcast_ref::<farrier_conductor::Error>().map(farrier_conductor::Error::code);
         let of_store = || cause.downcast_ref::<StoreError>().map(StoreError::code);
-        own.or_else(of_engine).or_else(of_library).or_else(of_store)
+        let of_transfer = || cause.downcast_ref::<TransferError>().map(TransferError::code);
+        own.or_else(of_engine).or_else(of_library).or_else(of_store).or_else(of_transfer)
     })
 }
 
