@@ -1,7 +1,7 @@
 //! The codes of errors of the command line, and the line that `farrier` prints about an error.
 
 use farrier_conductor::model::{ErrorCode, split_code};
-use farrier_engine::store::StoreError;
+use farrier_engine::store::{StoreError, TransferError};
 use farrier_protocol::error_codes;
 use std::error::Error;
 use std::fmt;
@@ -90,7 +90,8 @@ fn given(error: &anyhow::Error) -> Option<&'static ErrorCode> {
         let of_library =
             || cause.downcast_ref::<farrier_conductor::Error>().map(farrier_conductor::Error::code);
         let of_store = || cause.downcast_ref::<StoreError>().map(StoreError::code);
-        own.or_else(of_engine).or_else(of_library).or_else(of_store)
+        let of_transfer = || cause.downcast_ref::<TransferError>().map(TransferError::code);
+        own.or_else(of_engine).or_else(of_library).or_else(of_store).or_else(of_transfer)
     })
 }
 

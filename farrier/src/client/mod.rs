@@ -2,6 +2,7 @@
 
 mod allocations;
 mod answer;
+mod conductors;
 mod extension;
 mod hardware;
 mod history;
@@ -9,6 +10,7 @@ pub(crate) mod record;
 mod workflows;
 
 pub(crate) use allocations::{AllocationRecord, Wanted};
+pub(crate) use conductors::ConductorState;
 pub(crate) use workflows::{Workflow, Workflows};
 
 use crate::access::{self, Connection};

@@ -1,14 +1,13 @@
 //! The commands: what each is called by, and which part of the program runs it.
 
-mod certificates;
 mod completions;
+mod conductor;
 mod console;
+mod database;
 mod deploy;
 mod disk;
-mod explain;
-mod history;
+mod evidence;
 pub(crate) mod json_argument;
-mod logs;
 pub(crate) mod node;
 mod steps;
 mod templates;
@@ -44,6 +43,13 @@ enum Command {
         waiting: wait::Waiting,
         #[command(subcommand)]
         command: node::NodeCommand,
+    },
+    /// Show the conductors that share a database.
+    Conductor {
+        #[command(flatten)]
+        conductor: Access,
+        #[command(subcommand)]
+        command: conductor::ConductorCommand,
     },
     /// Manage the operators of the conductor on this host: users with passwords, and tokens.
     Auth {
@@ -87,7 +93,7 @@ enum Command {
         #[command(flatten)]
         conductor: Access,
         #[command(flatten)]
-        explain: explain::Explain,
+        explain: evidence::explain::Explain,
     },
     /// Export the disk of a machine over iSCSI, to recover or to write it.
     Disk {
@@ -108,21 +114,21 @@ enum Command {
         #[command(flatten)]
         conductor: Access,
         #[command(flatten)]
-        history: history::History,
+        history: evidence::history::History,
     },
     /// Show and verify the certificates of erasure of a node.
     Certificates {
         #[command(flatten)]
         conductor: Access,
         #[command(flatten)]
-        certificates: certificates::ShowCertificates,
+        certificates: evidence::certificates::ShowCertificates,
     },
     /// List and fetch the ramdisk logs of failed operations.
     Logs {
         #[command(flatten)]
         conductor: Access,
         #[command(flatten)]
-        logs: logs::Logs,
+        logs: evidence::logs::Logs,
     },
     /// Validate the interfaces of a node. Fails if power, management or boot is invalid.
     Validate {
@@ -131,6 +137,15 @@ enum Command {
         #[command(flatten)]
         validate: validate::Validate,
     },
+    /// Bring the tables of a database to the layout of this version, and report the migrations. `farrier serve` does the
+    /// same at its start.
+    Migrate(database::Migrate),
+    /// Back up an SQLite database, also while conductors use it. The backup is verified.
+    Backup(database::Backup),
+    /// Export all records of a database, also while conductors use it, to import them into another one.
+    Export(database::Export),
+    /// Import an export into a database without records, in SQLite or PostgreSQL.
+    Import(database::Import),
     /// Print a shell completion script.
     Completions(completions::Completions),
     /// Write the pages of the book about commands, options and errors.
@@ -160,6 +175,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         match cli.command {
             Command::Serve(serve) => serve.run().await,
             Command::Node { conductor, waiting, command } => command.run(&open(conductor)?, &waiting).await,
+            Command::Conductor { conductor, command } => command.run(&open(conductor)?).await,
             Command::Deploy { conductor, deploy } => deploy.run(&open(conductor)?).await,
             Command::Template { conductor, command } => {
                 command.run(&open(conductor)?, Workflows::Templates).await
@@ -175,6 +191,10 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Certificates { conductor, certificates } => certificates.run(&open(conductor)?).await,
             Command::Logs { conductor, logs } => logs.run(&open(conductor)?).await,
             Command::Validate { conductor, validate } => validate.run(&open(conductor)?).await,
+            Command::Migrate(migrate) => migrate.run().await,
+            Command::Backup(backup) => backup.run().await,
+            Command::Export(export) => export.run().await,
+            Command::Import(import) => import.run().await,
             Command::Completions(completions) => completions.print(Cli::command()),
             Command::Reference(reference) => reference.write(Cli::command()),
             Command::Auth { file, state_dir, command } => command.run(&file, &state_dir).code(OPERATORS_FILE),
@@ -210,6 +230,7 @@ mod tests {
             "farrier serve --tftp-listen 0.0.0.0:69 --file-url-allowed-paths /a,/b --loader-file-paths x.efi:/x.efi",
             "farrier serve --dhcp-provider dnsmasq --dhcp-interface eno2 --dhcp-range 192.0.2.1,192.0.2.9 --tftp-server 192.0.2.1",
             "farrier serve --ipxe-use-boot-config-api false --restrict-boot-config false --http-url http://h:1",
+            "farrier conductor list --json --url http://127.0.0.1:1",
             "farrier auth add me --role admin --state-dir /tmp/x",
             "farrier auth --auth-file f token ci --role reader",
             "farrier auth remove me",
@@ -260,6 +281,10 @@ mod tests {
             "farrier logs n1",
             "farrier logs n1 --fetch latest --output /tmp/logs.tar.gz",
             "farrier validate n1 --json",
+            "farrier migrate --database postgres://farrier@db.example/farrier",
+            "farrier backup /tmp/b --state-dir /tmp/x",
+            "farrier export - --database /tmp/x",
+            "farrier import /tmp/e --database /tmp/x",
             "farrier completions bash",
             "farrier deploy n1 --image http://h/i --checksum sha256:00 --config-drive /d --json --timeout 60",
             "farrier deploy --resource-class c --trait CUSTOM_A --trait CUSTOM_B --candidate n1 --image http://h/i --checksum 0",
@@ -291,6 +316,9 @@ mod tests {
             "farrier watch --interval 0",
             "farrier logs n1 --output f",
             "farrier completions tcsh",
+            "farrier backup",
+            "farrier export",
+            "farrier import --database /tmp/x",
             "farrier node power n1 soft-off --timeout 0",
             "farrier node rescue n1 oats",
             "farrier serve --fast-track-timeout 301",

@@ -7,7 +7,6 @@ use crate::failure::{INVALID_OPTION, WithCode};
 use crate::serve::listen::{ListenerOptions, renewal};
 use crate::serve::options::agents::Agents;
 use crate::serve::options::cleaning::Cleaning;
-use crate::serve::options::database::Database;
 use crate::serve::options::deadlines::{Deadlines, PowerSync};
 use crate::serve::options::hardware::Hardware;
 use crate::serve::options::inspection::Inspection;
@@ -15,12 +14,14 @@ use crate::serve::options::limits::Limits;
 use crate::serve::options::netboot::NetbootOptions;
 use crate::serve::options::neutron::NeutronOptions;
 use crate::state::StateDir;
+use crate::state::database::DatabaseOption;
 use anyhow::Context;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use farrier_conductor::agent::UserAgent;
 use farrier_conductor::model::clock::SystemClock;
 use farrier_conductor::{Drivers, Settings};
+use farrier_engine::store::Store;
 use farrier_engine::{AgentLiveness, Conductor};
 use farrier_node_api::metrics::metrics_router;
 use farrier_node_api::nodes::nodes_router;
@@ -51,7 +52,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     enable_ramdisk_endpoints: bool,
     #[command(flatten)]
-    database: Database,
+    database: DatabaseOption,
     /// Heartbeat timeout, in seconds: agents send a heartbeat several times within it.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     heartbeat_timeout: u64,
@@ -114,7 +115,7 @@ impl Serve {
         self.power_sync.apply(&mut settings);
         self.limits.apply(&mut settings);
         netboot.apply(&mut settings);
-        let store = self.database.open(&state_dir).await?;
+        let store: Arc<dyn Store> = self.database.database(&state_dir).open().await?;
         let published_media = netboot.published_media(&state_dir, &settings.api_url)?;
         let agents = Arc::new(AgentLiveness::new(store.clone(), Arc::new(SystemClock), &settings));
         let drivers = netboot.compose(Drivers::default(), &published_media);

@@ -1,6 +1,7 @@
 //! The folder of a conductor. What lies in it for its own user lets that user's commands find the conductor's
 //! certificate and be its operator.
 
+pub(crate) mod database;
 pub(crate) mod fingerprint;
 pub(crate) mod private_file;
 pub(crate) mod token;
@@ -9,7 +10,7 @@ use anyhow::Context;
 use clap::Args;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// File of the certificate in the folder of one that was made here.
 pub(crate) const CERTIFICATE: &str = "certificate.pem";
@@ -35,6 +36,11 @@ impl StateDir {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
         made.with_context(|| format!("the state directory {} cannot be created", path.display()))?;
         Ok(path)
+    }
+
+    /// Its path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.state_dir
     }
 
     /// File of the operators.

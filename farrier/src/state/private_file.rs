@@ -6,23 +6,75 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-/// Writes or replaces a file. It gets the owner of the old one, or of its folder: root may
-/// write it for a service.
+/// A file under way, beside the one that it becomes. It goes when it is dropped.
+#[derive(Debug)]
+pub(crate) struct NewFile<'a> {
+    file: File,
+    unfinished: PathBuf,
+    becomes: &'a Path,
+}
+
+impl<'a> NewFile<'a> {
+    /// Begins a file. It gets the owner of the old one, or of its folder: root may write it for a service.
+    pub(crate) fn begin(becomes: &'a Path) -> io::Result<Self> {
+        let unfinished = beside(becomes);
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
+        let new = Self { file, unfinished, becomes };
+        let owner = fs::metadata(becomes).or_else(|_| fs::metadata(folder(becomes)))?;
+        if new.file.metadata()?.uid() != owner.uid() {
+            fchown(&new.file, Some(owner.uid()), Some(owner.gid()))?;
+        }
+        Ok(new)
+    }
+
+    /// What is written to it.
+    pub(crate) fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Where it is until it is finished.
+    pub(crate) fn path(&self) -> &Path {
+        &self.unfinished
+    }
+
+    /// Finishes it, in the place of the old one.
+    pub(crate) fn replace(self) -> io::Result<()> {
+        self.file.sync_all()?;
+        fs::rename(&self.unfinished, self.becomes)?;
+        File::open(folder(self.becomes))?.sync_all()
+    }
+
+    /// Finishes it unless the other one exists; true if it does not.
+    pub(crate) fn create(self) -> io::Result<bool> {
+        self.file.sync_all()?;
+        match fs::hard_link(&self.unfinished, self.becomes) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        File::open(folder(self.becomes))?.sync_all()?;
+        Ok(true)
+    }
+}
+
+impl Drop for NewFile<'_> {
+    fn drop(&mut self) {
+        fs::remove_file(&self.unfinished).ok();
+    }
+}
+
+/// Writes or replaces a file.
 pub(crate) fn write(file: &Path, content: &[u8]) -> io::Result<()> {
-    put(file, content, |unfinished| fs::rename(unfinished, file))
+    let mut new = NewFile::begin(file)?;
+    new.file().write_all(content)?;
+    new.replace()
 }
 
 /// Writes a file unless it exists; true if it was written.
 pub(crate) fn create(file: &Path, content: &[u8]) -> io::Result<bool> {
-    let linked = put(file, content, |unfinished| {
-        fs::hard_link(unfinished, file)?;
-        fs::remove_file(unfinished)
-    });
-    match linked {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(error),
-    }
+    let mut new = NewFile::begin(file)?;
+    new.file().write_all(content)?;
+    new.create()
 }
 
 /// A unique path in the same folder.
@@ -32,26 +84,6 @@ pub(crate) fn beside(path: &Path) -> PathBuf {
     name.push(path.file_name().unwrap_or_default());
     name.push(format!(".{}", hex::encode(random)));
     path.with_file_name(name)
-}
-
-fn put(file: &Path, content: &[u8], place: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
-    let unfinished = beside(file);
-    let placed = write_new(&unfinished, content, file).and_then(|()| place(&unfinished));
-    if placed.is_err() {
-        fs::remove_file(&unfinished).ok();
-    }
-    placed?;
-    File::open(folder(file))?.sync_all()
-}
-
-fn write_new(unfinished: &Path, content: &[u8], file: &Path) -> io::Result<()> {
-    let mut new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(unfinished)?;
-    let owner = fs::metadata(file).or_else(|_| fs::metadata(folder(file)))?;
-    if new.metadata()?.uid() != owner.uid() {
-        fchown(&new, Some(owner.uid()), Some(owner.gid()))?;
-    }
-    new.write_all(content)?;
-    new.sync_all()
 }
 
 /// The folder of a file.

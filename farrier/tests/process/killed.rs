@@ -1,10 +1,11 @@
 //! Conductors that are killed, and clients that go away.
 
 use crate::agent::Script;
-use crate::site::Site;
+use crate::site::{PATIENCE, Site};
 use farrier_conductor::model::{PowerState, ProvisionState};
 use farrier_engine::store::Record;
 use farrier_tests::postgres::Cluster;
+use std::time::Instant;
 
 /// What a record says when its conductor is killed.
 type Moment = (&'static str, fn(&Record) -> bool);
@@ -129,9 +130,22 @@ async fn process_a_deployment_over_postgresql_is_taken_over_by_the_conductor_tha
     site.until(|record| record.order.is_some()).await;
     first.kill();
     client.ends();
-    let _second = site.conductor("c2", &address);
+    let second = site.conductor("c2", &address);
     let node = site.ends(ProvisionState::Active).await.node;
     assert_eq!((node.last_error, node.power_state), (None, Some(PowerState::On)));
+    // It tells of both.
+    let end = Instant::now() + PATIENCE;
+    let words = loop {
+        let (code, listed) = second.client(&["conductor", "list"]).prints();
+        assert_eq!(code, Some(0), "{listed}");
+        let words = |line: &str| line.split_whitespace().take(3).map(str::to_owned).collect::<Vec<_>>();
+        let words: Vec<_> = listed.lines().skip(1).map(words).collect();
+        if words[0][1] == "False" {
+            break words;
+        }
+        assert!(Instant::now() < end, "waited for a dead conductor in {listed}");
+    };
+    assert_eq!(words, [["c1", "False", "qemu"], ["c2", "True", "qemu"]]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

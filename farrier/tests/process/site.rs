@@ -46,6 +46,11 @@ impl Site {
         Self { machine, database: database.to_owned(), store, folder }
     }
 
+    /// File or URL of the database.
+    pub fn database(&self) -> &str {
+        &self.database
+    }
+
     /// Starts a conductor whose ramdisk API is at an address.
     pub fn conductor(&self, name: &str, listen: &str) -> Conductor {
         self.conductor_with(name, listen, &[])

@@ -3,5 +3,6 @@
 mod clean;
 mod deploy;
 mod instance;
+mod lost;
 mod orders;
 mod site;

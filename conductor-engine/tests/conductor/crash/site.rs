@@ -205,7 +205,8 @@ pub fn killed_at(
     first.store.set(match gate {
         Gate::RefusesAfter(more) => Gate::RefusesAfter(writes + more),
         Gate::HangsAfter(more) => Gate::HangsAfter(writes + more),
-        Gate::Open | Gate::HangsAfterListing(_) | Gate::Damages(_) => gate,
+        Gate::LosesAnswer(more) => Gate::LosesAnswer(writes + more),
+        Gate::Open | Gate::HangsAfterListing(_) | Gate::Damages(_) | Gate::LosesCall(_) => gate,
     });
     order(&first);
     first.until_it_stops(&site);

@@ -1,11 +1,14 @@
 //! A node is led by one conductor that can (section 12.1).
 
-use super::site::{Site, is_in, step};
+use super::site::{Host, Site, is_in, step};
 use farrier_conductor::PowerAction;
 use farrier_conductor::model::ProvisionState::{CleanWait, Manageable};
 use farrier_engine::Error;
 use farrier_engine::records::Order;
+use farrier_node_api::nodes::nodes_router;
+use serde_json::{Value, json};
 use std::time::Duration;
+use tokio::net::TcpListener;
 
 /// Nodes that each of two conductors can lead: that one leads all of them happens once in 30,000 runs.
 const COMMON: usize = 16;
@@ -150,4 +153,61 @@ fn e08_a_second_process_with_the_name_of_a_conductor_that_lives_is_refused() {
     first.kill();
     site.begin("c1", &["common"]).stop();
     site.begin("c1", &["common"]).stop();
+}
+
+/// Every conductor tells the same of all, also of one that was dead before it started.
+#[test]
+fn n28_conductors_of_a_database_are_told_by_each_of_them_alive_or_not() {
+    let site = Site::new();
+    let first = site.begin("c1", &["common"]);
+    let rack = |settings: &mut farrier_conductor::Settings| settings.conductor_group = "rack1".to_owned();
+    let second = site.try_begin("c2", &["common", "rare"], rack).unwrap();
+    let lost = site.begin("c3", &["rare"]);
+    first.until_it_sees(3);
+    lost.kill();
+    first.until_it_sees(2);
+    second.until_it_sees(2);
+    // It does not take the silent one for alive because it has never seen it before.
+    let third = site.begin("c4", &["common"]);
+    first.until_it_sees(3);
+    second.until_it_sees(3);
+    let expected = json!([
+        {"hostname": "c1", "conductor_group": "", "alive": true, "drivers": ["common"]},
+        {"hostname": "c2", "conductor_group": "rack1", "alive": true, "drivers": ["common", "rare"]},
+        {"hostname": "c3", "conductor_group": "", "alive": false, "drivers": ["rare"]},
+        {"hostname": "c4", "conductor_group": "", "alive": true, "drivers": ["common"]},
+    ]);
+    let node = first.create("n1", "common");
+    let leader = first.conductor.leader(&node).unwrap();
+    for host in [&third, &first, &second] {
+        let fields = "fields=hostname,conductor_group,alive,drivers";
+        let mut told = told_by(host, &format!("/v1/conductors?{fields}"))["conductors"].take();
+        for conductor in told.as_array_mut().unwrap() {
+            conductor.as_object_mut().unwrap().remove("links");
+        }
+        assert_eq!(told, expected);
+        assert_eq!(told_by(host, "/v1/conductors/c3")["alive"], false);
+        for (name, nodes) in [(leader.as_str(), 1), ("c2", 0), ("c3", 0)] {
+            let led = told_by(host, &format!("/v1/nodes?conductor={name}"));
+            assert_eq!(led["nodes"].as_array().unwrap().len(), nodes, "{name}");
+        }
+    }
+    for host in [first, second, third] {
+        host.stop();
+    }
+}
+
+/// What the node API of a conductor answers.
+fn told_by(host: &Host, path: &str) -> Value {
+    let (conductor, path) = (host.conductor.clone(), path.to_owned());
+    host.runtime.block_on(async move {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}{path}", listener.local_addr().unwrap());
+        tokio::spawn(axum::serve(listener, nodes_router(conductor)).into_future());
+        let http = reqwest::Client::builder().tls_certs_only([]).build().unwrap();
+        let request = http.get(url).header("X-OpenStack-Ironic-API-Version", "1.110");
+        let reply = request.send().await.unwrap();
+        assert_eq!(reply.status(), 200);
+        reply.json().await.unwrap()
+    })
 }

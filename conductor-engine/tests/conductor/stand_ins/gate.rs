@@ -35,6 +35,10 @@ pub enum Gate {
     HangsAfterListing(usize),
     /// The record of this node cannot be read.
     Damages(Uuid),
+    /// The store is away when it is called for the time of this number.
+    LosesCall(usize),
+    /// The write of this number is done, and its answer is lost.
+    LosesAnswer(usize),
 }
 
 /// A store behind a gate. Renewals pass uncounted, and of heartbeats the first alone counts, so that the number of
@@ -43,6 +47,7 @@ pub struct GatedStore {
     inner: Arc<dyn Store>,
     gate: watch::Sender<Gate>,
     writes: AtomicUsize,
+    calls: AtomicUsize,
     reads: AtomicUsize,
     listings: AtomicUsize,
     /// Writes that are not counted yet.
@@ -77,6 +82,7 @@ impl GatedStore {
             inner,
             gate: watch::Sender::new(gate),
             writes: AtomicUsize::new(0),
+            calls: AtomicUsize::new(0),
             reads: AtomicUsize::new(0),
             listings: AtomicUsize::new(0),
             under_way: AtomicUsize::new(0),
@@ -104,6 +110,11 @@ impl GatedStore {
         self.writes.load(Ordering::SeqCst)
     }
 
+    /// How often it was called.
+    pub fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+
     /// Sees that no node was forgotten, be it for a moment.
     pub fn assert_none_forgotten(&self) {
         let forgotten = self.forgotten.lock().unwrap();
@@ -126,9 +137,11 @@ impl GatedStore {
     /// Lets through, refuses, or never returns before the gate is opened.
     async fn pass(&self) -> Result<(), StoreError> {
         let mut gate = self.gate.subscribe();
+        let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
         loop {
             let now = *gate.borrow_and_update();
             match now {
+                Gate::LosesCall(number) if number == call => return Err(self.away()),
                 Gate::RefusesAfter(most) if self.writes.load(Ordering::SeqCst) >= most => {
                     self.has_stopped.store(true, Ordering::SeqCst);
                     return Err(StoreError::Failed { location: "gate".into(), reason: "it is shut".into() });
@@ -166,8 +179,16 @@ impl GatedStore {
     async fn counted<T>(&self, write: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         let _counted = UnderWay::begin(&self.under_way);
         let outcome = write.await;
-        self.writes.fetch_add(usize::from(outcome.is_ok()), Ordering::SeqCst);
-        outcome
+        let before = self.writes.fetch_add(usize::from(outcome.is_ok()), Ordering::SeqCst);
+        match *self.gate.borrow() {
+            Gate::LosesAnswer(number) if outcome.is_ok() && number == before + 1 => Err(self.away()),
+            _ => outcome,
+        }
+    }
+
+    fn away(&self) -> StoreError {
+        self.has_stopped.store(true, Ordering::SeqCst);
+        StoreError::Unreachable { location: "gate".into(), reason: "it is away".into() }
     }
 
     /// Counts what was written of an agent. Whoever moves the node on does so as before: it may be a conductor that starts

@@ -2,7 +2,6 @@
 
 pub(crate) mod agents;
 pub(crate) mod cleaning;
-pub(crate) mod database;
 pub(crate) mod deadlines;
 pub(crate) mod dhcp;
 pub(crate) mod hardware;

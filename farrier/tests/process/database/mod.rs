@@ -1,0 +1,4 @@
+//! The database of conductors: its commands, and a full disk.
+
+mod commands;
+mod full_disk;
