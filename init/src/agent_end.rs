@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn x01_the_next_process_knows_how_the_last_one_ended() {
         let root = tempfile::tempdir().unwrap();
-        assert!(told(root.path()).contains("not known"));
+        assert!(told(root.path()).contains("the cause is unknown"));
         let pid = Pid::from_raw(4711);
         for (status, expected) in [
             (

@@ -2,8 +2,7 @@
 //! the end of an operation, and with a restart of the conductor.
 
 use crate::evidence::events::Event;
-use crate::records::{Beginning, HistoryEntry, HistoryKind, Severity};
-use crate::store::HISTORY_LIMIT;
+use crate::records::{Beginning, HISTORY_LIMIT, HistoryEntry, HistoryKind, Severity};
 use farrier_conductor::model::{Activity, Node, ProvisionState};
 use farrier_conductor::task::event::EventKind;
 use farrier_protocol::progress;

@@ -12,6 +12,9 @@ use std::fmt;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+/// Entries that are kept of the history of a node; older ones are forgotten.
+pub const HISTORY_LIMIT: u32 = 300;
+
 named_states! {
     /// How bad something is that happened.
     Severity {

@@ -10,7 +10,7 @@ mod resource;
 
 pub use allocation::{Allocation, AllocationState};
 pub use beginning::Beginning;
-pub use history::{HistoryEntry, HistoryKind, Severity};
+pub use history::{HISTORY_LIMIT, HistoryEntry, HistoryKind, Severity};
 pub use order::{Deployment, Order, OrderedSteps, StepsOrder};
 pub use pending_order::{PendingOrder, Verb};
 pub use permission::Forbidden;

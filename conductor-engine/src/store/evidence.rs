@@ -29,7 +29,7 @@ pub trait EvidenceStore: Send + Sync {
     /// [`StoreError::Failed`].
     async fn received_inspection(&self, uuid: Uuid) -> Result<Option<InspectionData>, StoreError>;
 
-    /// What happened to a node, the oldest first: the last [`HISTORY_LIMIT`](super::HISTORY_LIMIT) entries.
+    /// What happened to a node, the oldest first: the last [`HISTORY_LIMIT`](crate::records::HISTORY_LIMIT) entries.
     ///
     /// # Errors
     ///

@@ -59,9 +59,6 @@ pub use waits::{Waited, Waits, WriteKind};
 
 use uuid::Uuid;
 
-/// Entries that are kept of the history of a node; older ones are forgotten.
-pub const HISTORY_LIMIT: u32 = 300;
-
 /// A record could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {

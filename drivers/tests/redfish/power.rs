@@ -87,5 +87,8 @@ async fn a_machine_that_does_not_follow_is_named() {
     let Stage { bmc, node, power, .. } = Stage::with([], settings).await;
     bmc.inner().machine.power = "Sideways";
     let error = power.power_off(&node).await.unwrap_err().to_string();
-    assert!(error.contains("was told power off, and says nothing of its power after"), "{error}");
+    assert!(
+        error.contains("accepted the order power off, and reports nothing of its power after"),
+        "{error}"
+    );
 }

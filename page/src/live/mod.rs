@@ -5,7 +5,6 @@ pub(crate) mod events;
 pub(crate) mod part;
 pub(crate) mod watch;
 
-use crate::nodes::parts;
 use axum::Router;
 use axum::extract::FromRef;
 use axum::routing::get;
@@ -36,11 +35,8 @@ impl FromRef<Live> for Conductor {
     }
 }
 
-/// Both routes.
+/// The route of the stream.
 pub(crate) fn router(conductor: Conductor) -> Router {
     let watch = Watch::new(conductor.clone());
-    Router::new()
-        .route(EVENTS, get(events::stream))
-        .route(PARTS, get(parts::show))
-        .with_state(Live { conductor, watch })
+    Router::new().route(EVENTS, get(events::stream)).with_state(Live { conductor, watch })
 }

@@ -1,9 +1,9 @@
 //! What happened to a node, and what is proven of its disks.
 
 use crate::evidence::erasing::EraseCertificate;
-use crate::records::{Beginning, HistoryEntry, HistoryKind, Severity};
+use crate::records::{Beginning, HISTORY_LIMIT, HistoryEntry, HistoryKind, Severity};
 use crate::store::conformance::{node, terms, with_node};
-use crate::store::{CertificateChange, Change, HISTORY_LIMIT, Store, StoreError};
+use crate::store::{CertificateChange, Change, Store, StoreError};
 use serde_json::json;
 use std::sync::Arc;
 use time::OffsetDateTime;

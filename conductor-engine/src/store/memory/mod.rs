@@ -7,13 +7,13 @@ mod lists;
 use super::{BootTraceChange, InspectionChange, SessionChange};
 use super::{
     CertificateChange, Change, ChangeFeed, Changes, ConductorRecord, ConfigDrive, DiagnosisChange, Documents,
-    EvidenceStore, HISTORY_LIMIT, Held, Lease, NodeStore, OrderChange, Outline, Record, Revision, Selection,
-    StoreError, Terms,
+    EvidenceStore, Held, Lease, NodeStore, OrderChange, Outline, Record, Revision, Selection, StoreError,
+    Terms,
 };
 use crate::evidence::boot_trace::BootTrace;
 use crate::evidence::diagnosis::Diagnosis;
 use crate::evidence::erasing::EraseCertificate;
-use crate::records::{Allocation, HistoryEntry, Resource};
+use crate::records::{Allocation, HISTORY_LIMIT, HistoryEntry, Resource};
 use crate::store::columns::{SESSION, check_texts, split};
 use crate::store::selection::NODE;
 use async_trait::async_trait;

@@ -69,7 +69,7 @@ pub trait Database: Send + Sync + 'static {
     /// Finds rows without a turn.
     fn readers(&self) -> Self::Readers;
 
-    /// Sees all tables as they are now, and writes nothing. Nobody waits for it.
+    /// Sees all tables as they are now, and writes nothing. No writer waits for it.
     fn snapshot(&self) -> impl Future<Output = Outcome<Self::Snapshot>> + Send;
 
     /// Waits for a turn to write.

@@ -243,7 +243,7 @@ async fn a_boot_loader_that_is_missing_is_named_with_its_package() {
     stage.stage.node.properties.clear();
     stage.stage.node.properties.insert("cpu_arch".into(), json!("aarch64"));
     let refused = stage.boot.validate(&stage.stage.node).await.unwrap_err().to_string();
-    assert!(refused.contains("the boot loader bootaa64.efi is to be /usr/lib/shim/shimaa64"), "{refused}");
+    assert!(refused.contains("the boot loader bootaa64.efi must be at /usr/lib/shim/shimaa64"), "{refused}");
     stage.stage.node.properties.clear();
     fs::remove_file(file(&stage, "gcdx64.efi")).unwrap();
     let refused = stage.boot.validate(&stage.stage.node).await.unwrap_err().to_string();
