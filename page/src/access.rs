@@ -1,6 +1,6 @@
 //! What the page knows of its users: who they are, for how long, and which forms are theirs.
 
-use crate::live::is_asked_without_user;
+use crate::address::is_asked_without_user;
 use crate::session::{BrowserId, Cookie, FormTokens, Sessions, Visitor};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;

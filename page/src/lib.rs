@@ -16,6 +16,7 @@
 //! ```
 
 mod access;
+mod address;
 mod admission;
 mod assets;
 mod browser;
@@ -56,7 +57,7 @@ pub fn page_router(conductor: Conductor, authorization: Arc<dyn Authorization>, 
         .route("/page/nodes/{node}/logs", get(node::logs::show))
         .route("/page/nodes/{node}/logs/{name}", get(node::logs::file))
         .route("/page/nodes/{node}/orders/{order}", post(orders::give::order))
-        .route(live::PARTS, get(nodes::parts::show))
+        .route(address::PARTS, get(nodes::parts::show))
         .route(orders::many::MANY, get(orders::many::preview).post(orders::many::give))
         .with_state(conductor.clone())
         .merge(live::router(conductor))

@@ -1,8 +1,8 @@
 //! The stream of a page: which of its parts have changed.
 
 use super::Live;
-use super::part::{Part, STATES, Version};
 use super::watch::{Seen, Watched};
+use crate::address::part::{Part, STATES, Version};
 use crate::form::Form;
 use crate::refusal::Refusal;
 use axum::extract::{RawQuery, State};

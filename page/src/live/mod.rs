@@ -2,25 +2,14 @@
 //! fetches these. Parts are elements with an `id` and a version.
 
 pub(crate) mod events;
-pub(crate) mod part;
 pub(crate) mod watch;
 
+use crate::address::EVENTS;
 use axum::Router;
 use axum::extract::FromRef;
 use axum::routing::get;
 use farrier_engine::Conductor;
 use watch::Watch;
-
-/// The path of the stream.
-pub(crate) const EVENTS: &str = "/page/events";
-
-/// The path of the parts of the list.
-pub(crate) const PARTS: &str = "/page/parts";
-
-/// Whether a page asks by itself for what is at a path, without its user.
-pub(crate) fn is_asked_without_user(path: &str) -> bool {
-    path == EVENTS || path == PARTS
-}
 
 /// What the handlers need.
 #[derive(Clone)]

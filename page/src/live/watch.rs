@@ -1,6 +1,6 @@
 //! Looks which of the parts have changed that any page shows now: one look for all pages, whoever has changed the nodes.
 
-use super::part::Version;
+use crate::address::part::Version;
 use crate::nodes::rows;
 use farrier_engine::Conductor;
 use farrier_engine::store::StoreError;

@@ -1,9 +1,9 @@
 //! What each page of a node has above its content.
 
 use super::timeline::done;
+use crate::address::EVENTS;
 use crate::frame::{self, Live};
 use crate::html;
-use crate::live::EVENTS;
 use crate::live::events::{STANDING, node_version};
 use crate::nodes::rows;
 use crate::refusal::Refusal;

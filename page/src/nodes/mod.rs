@@ -1,17 +1,15 @@
 //! The list of nodes.
 
-mod cursor;
 pub(crate) mod parts;
-pub(crate) mod query;
 pub(crate) mod rows;
 mod view;
 
+use crate::address::query::ListQuery;
 use crate::refusal::Refusal;
 use crate::session::Visitor;
 use axum::extract::{Extension, RawQuery, State};
 use farrier_engine::Conductor;
 use maud::Markup;
-use query::ListQuery;
 
 /// `GET /page/`
 pub(crate) async fn list(

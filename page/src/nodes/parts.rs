@@ -1,9 +1,9 @@
 //! The parts of the list that have changed, each of which replaces the one that a page has.
 
-use super::query::ListQuery;
 use super::{rows, view};
+use crate::address::part::{Part, STATES};
+use crate::address::query::ListQuery;
 use crate::form::Form;
-use crate::live::part::{Part, STATES};
 use crate::refusal::Refusal;
 use axum::extract::{RawQuery, State};
 use farrier_engine::Conductor;

@@ -1,8 +1,8 @@
 //! Reads a page of the list: at most two statements for its rows.
 
-use super::cursor::Cursor;
-use super::query::{ListQuery, column};
-use crate::live::part::Version;
+use crate::address::cursor::Cursor;
+use crate::address::part::Version;
+use crate::address::query::{ListQuery, column};
 use farrier_conductor::model::ProvisionState;
 use farrier_engine::Conductor;
 use farrier_engine::store::{Filter, NodeColumn, Outline, Position, Selection, StoreError};

@@ -1,11 +1,11 @@
 //! How the list looks.
 
-use super::query::{By, ListQuery, ORDERS, WORDS, Word};
 use super::rows::{Page, Row};
+use crate::address::part::{Part, STATES, Version};
+use crate::address::query::{By, ListQuery, ORDERS, WORDS, Word};
+use crate::address::{EVENTS, PARTS};
 use crate::frame::{self, Live};
 use crate::html;
-use crate::live::part::{Part, STATES, Version};
-use crate::live::{EVENTS, PARTS};
 use crate::orders::many::{MANY, kinds};
 use crate::session::Visitor;
 use farrier_conductor::model::{ProvisionState, masked_text};

@@ -1,8 +1,8 @@
 //! The nodes that were selected in the list: those with a tick, or all that its filters choose.
 
 use super::MOST;
+use crate::address::query::ListQuery;
 use crate::form::Form;
-use crate::nodes::query::ListQuery;
 use crate::orders::kinds::{OrderKind, What, is_worked_on};
 use crate::refusal::Refusal;
 use farrier_conductor::model::Node;
