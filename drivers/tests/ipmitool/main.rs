@@ -96,7 +96,7 @@ async fn process_a_bmc_that_forgets_gets_the_order_again() {
     let power =
         IpmiPower::new(Bmcs::new(IpmiSettings { power_wait: Duration::from_millis(100), ..settings() }));
     let error = power.power_off(&node(&info(&simulator), "uefi")).await.unwrap_err().to_string();
-    assert!(error.contains("was told power off, and says power on"), "{error}");
+    assert!(error.contains("accepted the order power off, and reports power on"), "{error}");
 }
 
 #[tokio::test]

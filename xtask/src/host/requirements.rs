@@ -112,7 +112,7 @@ const REQUIREMENTS: &[Requirement] = &[
     command("time", "time", &[Purpose::WriteBench]),
     command("zstd", "zstd", &[Purpose::WriteBench]),
     command("qemu-system-x86_64", "qemu-system-x86", &[Purpose::Machine]),
-    file("/usr/share/OVMF/OVMF_CODE_4M.fd", "ovmf", &[Purpose::Machine]),
+    file("/usr/share/OVMF/OVMF_CODE_4M.fd", "ovmf", &[Purpose::Unit, Purpose::Machine]),
     command("qemu-system-aarch64", "qemu-system-arm", &[Purpose::MachineAarch64]),
     file("/usr/share/AAVMF/AAVMF_CODE.fd", "qemu-efi-aarch64", &[Purpose::MachineAarch64]),
     command("curl", "curl", &[Purpose::Unit, Purpose::Machine, Purpose::WriteBench]),

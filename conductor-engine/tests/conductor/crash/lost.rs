@@ -3,13 +3,14 @@
 use super::site::{Life, Site, activate, for_each, manage, two_steps};
 use crate::stand_ins::agent::Script;
 use crate::stand_ins::gate::Gate;
-use crate::stand_ins::stage::image;
+use crate::stand_ins::stage::{PATIENCE, image};
 use farrier_conductor::PowerAction;
 use farrier_conductor::model::{PowerState, ProvisionState};
 use farrier_engine::Error;
 use farrier_engine::records::Order;
 use farrier_engine::store::StoreError;
 use serde_json::json;
+use std::time::Instant;
 
 /// An operation, and where it ends unless it is refused.
 struct Operation {
@@ -151,9 +152,15 @@ fn carried_out(operation: &Operation, gate: Gate) -> Counted {
         Err(error) => panic!("{what}: {error}"),
     }
     assert_eq!(node.power_state.unwrap_or(PowerState::Off), site.power(), "{what}");
-    // The conductor goes on: the next order is taken and carried out.
+    // The conductor goes on: the next order is taken and carried out, once the lease ends that could not be given back.
     life.store.set(Gate::Open);
-    life.runtime.block_on(life.conductor.order("n1", Order::power(PowerAction::Off))).unwrap();
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match life.runtime.block_on(life.conductor.order("n1", Order::power(PowerAction::Off))) {
+            Err(Error::Store(StoreError::Held { .. })) if Instant::now() < end => {}
+            ordered => break ordered.expect(&what),
+        }
+    }
     let off = site.until(|record| record.order.is_none() && record.node.power_state == Some(PowerState::Off));
     assert_eq!(off.node.provision_state, node.provision_state, "{what}");
     life.kill();
