@@ -32,7 +32,7 @@ impl ExpiredLeases {
         for held in self.services.store.held().await? {
             let Held { node, epoch, expires_at, .. } = held;
             // One that a conductor ended when it started is free already.
-            if self.services.own_leases.has(node) || expires_at <= ENDED {
+            if self.services.own_leases.knows(node) || expires_at <= ENDED {
                 continue;
             }
             let since = match before.get(&node) {

@@ -119,6 +119,12 @@ impl OwnLeases {
         self.table().contains_key(&node)
     }
 
+    /// Whether this process knows the lease of a node: a task has it, or left it. A task that only claims it does not know yet
+    /// whose lease the store has, which may be one whose answer was lost on its way to this process.
+    pub(crate) fn knows(&self, node: Uuid) -> bool {
+        matches!(self.table().get(&node), Some(OwnLease::Held(_) | OwnLease::Left(_)))
+    }
+
     /// Lets one task take the lease of a node, unless this process has it.
     pub(crate) fn claim(&self, node: Uuid) -> bool {
         let mut table = self.table();
