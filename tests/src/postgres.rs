@@ -1,10 +1,12 @@
-//! A PostgreSQL server of a test, in a folder of its own, reached by a Unix socket or by TLS on the loopback address.
+//! A PostgreSQL server of a test, in a folder of its own, reached by a Unix socket or by TLS.
 
 use crate::machine::free_port;
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs::{self, File, Permissions};
+use std::io::Write;
+use std::net::Ipv4Addr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -44,7 +46,16 @@ impl Cluster {
     ///
     /// PostgreSQL is not installed, or does not start.
     pub fn start() -> Result<Self> {
-        let files = Files::make()?;
+        Self::start_at(Ipv4Addr::LOCALHOST)
+    }
+
+    /// The same, of a server for the hosts in the network of an address of this host.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub fn start_at(address: Ipv4Addr) -> Result<Self> {
+        let files = Files::make(address)?;
         for _ in 0..ATTEMPTS {
             let port = free_port()?;
             if let Some(server) = files.serve(port)? {
@@ -73,10 +84,23 @@ impl Cluster {
         let name = format!("db{}", self.databases.fetch_add(1, Ordering::Relaxed));
         let made = self.files.sql(self.port, &format!("CREATE DATABASE {name}"))?;
         ensure!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        Ok(format!("postgres://farrier@localhost:{}/{name}", self.port))
+        Ok(format!("postgres://farrier@{}:{}/{name}", self.files.host(), self.port))
     }
 
-    /// File of the server's certificate, which has signed itself, for `localhost`.
+    /// What a database answers to a statement: a line for each row, with its columns between bars.
+    ///
+    /// # Errors
+    ///
+    /// The server refuses it.
+    pub fn ask(&self, database: &str, statement: &str) -> Result<String> {
+        let mut psql = Command::new(self.files.programs.join("psql"));
+        psql.args(["-X", "-At", "-v", "ON_ERROR_STOP=1", "-d", database, "-c", statement]);
+        let answer = psql.output().context("cannot start psql")?;
+        ensure!(answer.status.success(), "{}", String::from_utf8_lossy(&answer.stderr));
+        Ok(String::from_utf8_lossy(&answer.stdout).into_owned())
+    }
+
+    /// File of the server's certificate, which has signed itself, for its host.
     pub fn certificate(&self) -> PathBuf {
         self.files.folder.path().join(CERTIFICATE)
     }
@@ -98,20 +122,25 @@ fn end(server: &mut Child) {
 #[derive(Debug)]
 struct Files {
     folder: tempfile::TempDir,
+    address: Ipv4Addr,
     programs: PathBuf,
     account: Option<(u32, u32)>,
 }
 
 impl Files {
-    fn make() -> Result<Self> {
+    fn make(address: Ipv4Addr) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("farrier-pg").tempdir_in("/tmp")?;
-        let files = Self { folder, programs: programs()?, account: account()? };
+        let files = Self { folder, address, programs: programs()?, account: account()? };
         files.own(files.folder.path())?;
         let mut initdb = files.as_server("initdb");
         initdb.args(["--auth=trust", "--username=farrier", "--encoding=UTF8", "--no-sync", "-D"]);
         let made = initdb.arg(files.folder.path().join("data")).output().context("cannot start initdb")?;
         ensure!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+        if address != Ipv4Addr::LOCALHOST {
+            let allowed = File::options().append(true).open(files.folder.path().join("data/pg_hba.conf"));
+            writeln!(allowed?, "host all all {address}/24 trust")?;
+        }
+        let made = rcgen::generate_simple_self_signed([files.host()])?;
         let key = files.folder.path().join(KEY);
         fs::write(files.folder.path().join(CERTIFICATE), made.cert.pem())?;
         fs::write(&key, made.signing_key.serialize_pem())?;
@@ -129,7 +158,8 @@ impl Files {
             .arg(folder.join("data"))
             .arg("-k")
             .arg(folder)
-            .args(["-p", &port.to_string(), "-c", "listen_addresses=localhost", "-c", "ssl=on"])
+            .args(["-p", &port.to_string(), "-c", "ssl=on"])
+            .args(["-c", &format!("listen_addresses={}", self.host())])
             .args(["-c", &format!("ssl_cert_file={}", folder.join(CERTIFICATE).display())])
             .args(["-c", &format!("ssl_key_file={}", folder.join(KEY).display())])
             .args(["-c", "fsync=off", "-c", "max_connections=300", "-c", "shared_buffers=16MB"])
@@ -149,6 +179,14 @@ impl Files {
             thread::sleep(POLL);
         }
         Ok(Some(server))
+    }
+
+    /// Where the server is reached, as its certificate has it.
+    fn host(&self) -> String {
+        match self.address {
+            Ipv4Addr::LOCALHOST => "localhost".to_owned(),
+            address => address.to_string(),
+        }
     }
 
     fn sql(&self, port: u16, statement: &str) -> Result<Output> {

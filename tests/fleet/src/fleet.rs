@@ -1,7 +1,7 @@
 //! A fleet: its machines, the listener of their BMCs, and the agents that run in them.
 
 use crate::agent::{self, AnswerSummary, AnswerTimes, IdentityError, Keys, Surroundings};
-use crate::bmc::{Bmc, Served};
+use crate::bmc::{Bmc, Served, Withheld};
 use crate::file::FleetFile;
 use crate::http;
 use crate::journal::{Journal, JournalError};
@@ -42,6 +42,7 @@ pub struct Fleet {
     bmcs: Arc<[Arc<Bmc>]>,
     port: u16,
     answer_times: Arc<AnswerTimes>,
+    withheld: Arc<Withheld>,
     serving: [JoinHandle<()>; 2],
 }
 
@@ -69,7 +70,9 @@ impl Fleet {
         let keys = Keys::new(file.agents.certificates)?;
         let (sender, boots) = mpsc::unbounded_channel();
         let machine = |number| Arc::new(Machine::new(number, &file, &journal, sender.clone()));
-        let bmcs: Arc<[_]> = (0..file.machines).map(|number| Arc::new(Bmc::new(machine(number)))).collect();
+        let withheld = Arc::<Withheld>::default();
+        let bmc = |number| Arc::new(Bmc::new(machine(number), Arc::clone(&withheld)));
+        let bmcs: Arc<[_]> = (0..file.machines).map(bmc).collect();
         let port = file.network.bmc_port;
         let listener = listen(file.network.first_address, port).await;
         let (listener, port) = listener.map_err(|source| FleetError::Port { port, source })?;
@@ -79,7 +82,7 @@ impl Fleet {
             tokio::spawn(serve(listener, Arc::clone(&bmcs), file.network.first_address)),
             tokio::spawn(run(boots, Arc::clone(&bmcs), surroundings)),
         ];
-        Ok(Self { file, journal, bmcs, port, answer_times, serving })
+        Ok(Self { file, journal, bmcs, port, answer_times, withheld, serving })
     }
 
     /// What it was started with.
@@ -90,6 +93,11 @@ impl Fleet {
     /// What its machines were asked and did.
     pub fn journal(&self) -> &Journal {
         &self.journal
+    }
+
+    /// Which answers its BMCs withhold.
+    pub fn withheld(&self) -> &Withheld {
+        &self.withheld
     }
 
     /// How long the heartbeats of its agents waited for their answers.

@@ -6,7 +6,7 @@ use farrier_fleet::drive::{Credentials, Drive, Ended, Endpoint, NodeApi, Report}
 use farrier_fleet::fault::Class;
 use farrier_fleet::{Fleet, FleetFile};
 use farrier_tests::conductor::farrier::Farrier;
-use farrier_tests::conductor::first_pass::FirstPass;
+use farrier_tests::conductor::first_pass::{FirstPass, loader_paths, write_loaders};
 use farrier_tests::conductor::node_api::Conductor;
 use farrier_tests::machine::free_port;
 use serde_json::Value;
@@ -14,9 +14,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-
-/// Files that the conductor takes for boot loaders of media; nothing starts them.
-const LOADERS: [&str; 2] = ["bootx64.efi", "gcdx64.efi"];
 
 /// The conductor: the one that `cargo xtask test` names, or that which cargo has put beside this test.
 fn program() -> PathBuf {
@@ -32,16 +29,12 @@ fn program() -> PathBuf {
 fn conductor(folder: &Path) -> Farrier {
     let port = free_port().unwrap();
     let url = format!("http://127.0.0.1:{port}");
-    let loaders = LOADERS.map(|name| {
-        let file = folder.join(name);
-        fs::write(&file, "a boot loader").unwrap();
-        format!("{name}:{}", file.display())
-    });
+    write_loaders(folder).unwrap();
     let options = [
         ["--enabled-hardware-types", "redfish"],
         ["--api-url", &url],
         ["--virtual-media-url", &url],
-        ["--loader-file-paths", &loaders.join(",")],
+        ["--loader-file-paths", &loader_paths(folder)],
         ["--deploy-logs-collect", "never"],
     ];
     Farrier::start_at(([127, 0, 0, 1], port).into(), &program(), folder, options.as_flattened()).unwrap()

@@ -102,9 +102,7 @@ impl FirstPass {
             fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
         };
         write(FLEET, &self.fleet_file())?;
-        for loader in LOADERS {
-            write(loader, "a boot loader")?;
-        }
+        write_loaders(folder)?;
         write(SITE, &self.site_file())
     }
 
@@ -112,7 +110,7 @@ impl FirstPass {
     fn site_file(&self) -> String {
         let Self { farrier, folder, callback_timeout, .. } = self;
         let callback_timeout = callback_timeout.to_string();
-        let loaders = LOADERS.map(|name| format!("{name}:{}", folder.join(name).display())).join(",");
+        let loaders = loader_paths(folder);
         let mut text = format!("isolated = true\nfaketime = \"{FAKETIME}\"\n");
         for name in CONDUCTORS {
             let state = folder.join(name);
@@ -146,4 +144,22 @@ impl FirstPass {
         }
         text
     }
+}
+
+/// Writes the files that conductors take for boot loaders of media.
+///
+/// # Errors
+///
+/// The folder cannot be written.
+pub fn write_loaders(folder: &Path) -> Result<()> {
+    for name in LOADERS {
+        let file = folder.join(name);
+        fs::write(&file, "a boot loader").with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    Ok(())
+}
+
+/// The option `--loader-file-paths` of a conductor that finds these files in a folder.
+pub fn loader_paths(folder: &Path) -> String {
+    LOADERS.map(|name| format!("{name}:{}", folder.join(name).display())).join(",")
 }

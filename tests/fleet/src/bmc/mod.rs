@@ -4,8 +4,10 @@ mod media;
 mod resources;
 mod served;
 mod sessions;
+mod withheld;
 
 pub use served::{IMAGE_SHA256, Served};
+pub use withheld::Withheld;
 
 use crate::fault::Kind;
 use crate::http::{Answer, Asked, json};
@@ -24,12 +26,13 @@ const ROOT: &str = "/redfish/v1";
 pub struct Bmc {
     machine: Arc<Machine>,
     sessions: Mutex<Sessions>,
+    withheld: Arc<Withheld>,
 }
 
 impl Bmc {
     /// That of a machine.
-    pub fn new(machine: Arc<Machine>) -> Self {
-        Self { machine, sessions: Mutex::default() }
+    pub fn new(machine: Arc<Machine>, withheld: Arc<Withheld>) -> Self {
+        Self { machine, sessions: Mutex::default(), withheld }
     }
 
     /// Its machine.
@@ -57,7 +60,10 @@ impl Bmc {
         if !is_read {
             let by = Who { peer: asked.peer, user: proven, program: asked.program() };
             let act = format!("{} {}{}", asked.method, asked.path, told(&asked));
-            self.machine.note(Side::Bmc, Some(by), act, answer.status().as_str());
+            self.machine.note(Side::Bmc, Some(by.clone()), act, answer.status().as_str());
+            if !asked.path.starts_with(sessions::COLLECTION) {
+                self.withheld.wait(self.machine.identity.number, &by).await;
+            }
         }
         answer
     }

@@ -32,6 +32,12 @@ pub struct Who {
 }
 
 impl Who {
+    /// The name of the conductor that asked, which is the comment in what its program calls itself.
+    pub fn conductor(&self) -> Option<&str> {
+        let (_, comment) = self.program.as_deref()?.split_once('(')?;
+        comment.strip_suffix(')')
+    }
+
     /// What is the same for all that one conductor asks: its address, without the port of a connection, and who it says it
     /// is.
     pub fn actor(&self) -> String {

@@ -62,7 +62,7 @@ pub fn overlaps(entries: &[Entry], lease: Duration) -> Vec<Overlap> {
     let mut found = Vec::new();
     for (_, entries) in operations(entries) {
         for side in [Side::Bmc, Side::Agent] {
-            let acts = entries.iter().filter(|entry| entry.side == side && !is_reading(entry));
+            let acts = entries.iter().filter(|entry| entry.side == side && is_act(entry));
             let acts: Vec<_> = acts.filter_map(|entry| Some((entry.by.as_ref()?.actor(), entry))).collect();
             for (place, (actor, after)) in acts.iter().enumerate() {
                 let Some(between) = place.checked_sub(1).map(|before| &acts[before]) else { continue };
@@ -78,12 +78,13 @@ pub fn overlaps(entries: &[Entry], lease: Duration) -> Vec<Overlap> {
     found
 }
 
-/// Whether something changed nothing of the machine: a client of a BMC proved who it is, or an agent was asked for what it
-/// knows.
-fn is_reading(entry: &Entry) -> bool {
+/// Whether the machine was acted on: a client of a BMC that logs in, and one that asks an agent for what it knows, change
+/// nothing of it.
+pub(super) fn is_act(entry: &Entry) -> bool {
     match entry.side {
-        Side::Bmc => entry.act.contains(SESSIONS),
-        _ => entry.act.contains(".get_") || entry.act.contains(".collect_"),
+        Side::Bmc => !entry.act.contains(SESSIONS),
+        Side::Agent => !entry.act.contains(".get_") && !entry.act.contains(".collect_"),
+        Side::Machine | Side::Fault | Side::Driver => false,
     }
 }
 

@@ -4,7 +4,9 @@
 mod book;
 mod entry;
 mod judge;
+mod leases;
 
 pub use book::{Journal, JournalError};
 pub use entry::{Entry, Side, Who};
 pub use judge::{Overlap, Twice, done_twice, overlaps};
+pub use leases::{LeaseChange, without_lease};

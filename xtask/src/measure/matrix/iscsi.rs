@@ -18,6 +18,9 @@ use crate::host::workspace::Workspace;
 
 const PAGE: &str = "docs/src/iscsi-matrix.md";
 
+/// Memory of the machine on which the conductor writes images by open-iscsi.
+const OFFICE_MIB: u32 = 1024;
+
 /// Deploys Debian by iSCSI with each firmware and kind of image, with a config drive, and boots it.
 #[derive(Debug, Args)]
 pub struct IscsiArguments {
@@ -47,7 +50,13 @@ pub fn iscsi(arguments: &IscsiArguments) -> Result<()> {
     };
     // Without optimisation it is too slow for an emulated processor.
     let farrier = workspace.build_released_conductor()?;
-    let equipment = Equipment { farrier: &farrier, dist: &dist, modules: &built.modules };
+    let equipment = Equipment {
+        farrier: &farrier,
+        dist: &dist,
+        modules: &built.modules,
+        memory_mib: OFFICE_MIB,
+        has_open_iscsi: true,
+    };
     let mut outcomes = Vec::new();
     for cell in cells {
         let image = image_for(cell, &workspace)?;
