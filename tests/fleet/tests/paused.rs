@@ -246,7 +246,7 @@ fn is_by(entry: &Entry, conductor: &str) -> bool {
 }
 
 #[test]
-fn vm_e06_e07_a_host_that_is_resumed_acts_on_no_machine_that_another_conductor_has_taken_over() {
+fn lifecycle_e06_e07_a_host_that_is_resumed_acts_on_no_machine_that_another_conductor_has_taken_over() {
     let folder = tempfile::tempdir().unwrap();
     let mut site = Site::start(folder.path());
     let journal_start = site.journal_start();
