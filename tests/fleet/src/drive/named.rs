@@ -7,7 +7,7 @@ use crate::fault::{Class, Fault, Kind};
 const NAMES: &[(Class, Kind, &[&str])] = &[
     (Class::Bmc, Kind::Unavailable, &["503", "out of service", "temporarily unavailable"]),
     (Class::Bmc, Kind::Hangs, &["does not answer", "not within", "timed out", "timeout"]),
-    (Class::Bmc, Kind::ForgetsPower, &["was told power", "was told \"power", "did not carry out \"power"]),
+    (Class::Bmc, Kind::ForgetsPower, &["accepted the order power", "did not carry out \"power"]),
     (Class::Bmc, Kind::ForgetsMedium, &["to change the medium"]),
     (
         Class::Bmc,
