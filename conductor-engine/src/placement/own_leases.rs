@@ -114,7 +114,7 @@ impl OwnLeases {
         matches!(self.table().get(&node), Some(OwnLease::Left(_)))
     }
 
-    /// Whether this process has the lease of a node, be it left.
+    /// Whether a task of this process has the lease of a node, left it, or claims it.
     pub(crate) fn has(&self, node: Uuid) -> bool {
         self.table().contains_key(&node)
     }

@@ -37,14 +37,14 @@ impl<'a> NewFile<'a> {
         &self.unfinished
     }
 
-    /// Finishes it, in the place of the old one.
+    /// Finishes the file, and replaces the old one.
     pub(crate) fn replace(self) -> io::Result<()> {
         self.file.sync_all()?;
         fs::rename(&self.unfinished, self.becomes)?;
         File::open(folder(self.becomes))?.sync_all()
     }
 
-    /// Finishes it unless the other one exists; true if it does not.
+    /// Finishes the file unless the other one exists; true if it does not.
     pub(crate) fn create(self) -> io::Result<bool> {
         self.file.sync_all()?;
         match fs::hard_link(&self.unfinished, self.becomes) {

@@ -20,15 +20,20 @@
     fetching = true;
     const wanted = [...changed];
     changed = new Set();
-    if (main.dataset.parts) {
-      const path = main.dataset.parts + wanted.map((id) => `&part=${id}`).join("");
-      await htmx.ajax("GET", path, { target: main, swap: "none" });
-    } else {
-      await htmx.ajax("GET", main.dataset.page, {
-        target: "#standing", select: "#standing", selectOOB: "#life:outerMorph", swap: "outerMorph",
-      });
+    try {
+      if (main.dataset.parts) {
+        const path = main.dataset.parts + wanted.map((id) => `&part=${id}`).join("");
+        await htmx.ajax("GET", path, { target: main, swap: "none" });
+      } else {
+        await htmx.ajax("GET", main.dataset.page, {
+          target: "#standing", select: "#standing", selectOOB: "#life:outerMorph", swap: "outerMorph",
+        });
+      }
+    } catch {
+      // The next stream names these parts again.
+    } finally {
+      fetching = false;
     }
-    fetching = false;
     fetchParts();
   };
 

@@ -1,4 +1,4 @@
-//! Looks which of the parts have changed that any page shows now: one look for all pages, whoever has changed the nodes.
+//! Finds the changed parts among those that open pages show. One look serves all pages, and finds the changes of every conductor.
 
 use crate::address::part::Version;
 use crate::nodes::rows;

@@ -59,7 +59,7 @@ pub(super) fn disks(node: &Node, inspection: &InspectionData) -> Markup {
 }
 
 fn row(disk: &Value, node: &Node, inspection: &InspectionData, largest: u64) -> Markup {
-    let (deployment, cleaning) = (deployed(disk, inspection), cleaned(disk, node));
+    let (deployment, cleaning) = (deployed(disk, node, inspection), cleaned(disk, node));
     let text = |name: &str| html::value(disk.get(name));
     html! {
         tr {
@@ -87,8 +87,11 @@ fn picture(disk: &Value, fate: Fate, largest: u64) -> Markup {
     }
 }
 
-/// The root disk is that which the inspection has chosen.
-fn deployed(disk: &Value, inspection: &InspectionData) -> Fate {
+/// The inspection has chosen the root disk by its usual rule. Hints may have changed since, and the agent alone reads them.
+fn deployed(disk: &Value, node: &Node, inspection: &InspectionData) -> Fate {
+    if node.properties.root_device().is_some() || node.instance_info.contains_key("root_device") {
+        return Fate::Unknown;
+    }
     let root = inspection.plugin_data.get("root_disk").and_then(|root| root.get("name"));
     match (root, disk.get("name")) {
         (Some(root), Some(name)) if root == name => Fate::Lost,
@@ -125,10 +128,16 @@ mod tests {
         let mut node = Node::enrol(NewNode::default(), OffsetDateTime::UNIX_EPOCH);
         let disk = |name: &str| json!({"name": name, "serial": format!("S-{name}")});
         let mut inspection = InspectionData::default();
-        assert_eq!(deployed(&disk("/dev/sda"), &inspection), Fate::Unknown);
+        assert_eq!(deployed(&disk("/dev/sda"), &node, &inspection), Fate::Unknown);
         inspection.plugin_data.insert("root_disk".into(), disk("/dev/sda"));
-        assert_eq!(deployed(&disk("/dev/sda"), &inspection), Fate::Lost);
-        assert_eq!(deployed(&disk("/dev/sdb"), &inspection), Fate::Kept);
+        assert_eq!(deployed(&disk("/dev/sda"), &node, &inspection), Fate::Lost);
+        assert_eq!(deployed(&disk("/dev/sdb"), &node, &inspection), Fate::Kept);
+        let mut hinted = node.clone();
+        hinted.properties.insert("root_device".into(), json!({"size": ">= 10"}));
+        assert_eq!(deployed(&disk("/dev/sdb"), &hinted, &inspection), Fate::Unknown);
+        let mut instance = node.clone();
+        instance.instance_info.insert("root_device".into(), json!({"name": "/dev/sdb"}));
+        assert_eq!(deployed(&disk("/dev/sdb"), &instance, &inspection), Fate::Unknown);
         for (excluded, expected) in [
             (json!(null), Fate::Lost),
             (json!([]), Fate::Lost),

@@ -138,7 +138,7 @@ pub(crate) fn fingerprint(pem: &str) -> Option<String> {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(digest(&SHA256, bytes))
 }
 
 fn unreadable(reason: &str) -> CertificateError {

@@ -40,8 +40,8 @@ const SILENCE: Duration = Duration::from_secs(40);
 /// Classes and codes of errors for want of room: the disk of the server is full.
 const NO_ROOM: &[&str] = &["53100"];
 
-/// The code of the error that a table exists. The words are in the language of the server.
-const EXISTS: &str = "42P07";
+/// Codes of the errors that a table or a column exists. The words are in the language of the server.
+const EXISTS: &[&str] = &["42P07", "42701"];
 
 /// Codes of errors after which the same may succeed: a lock was not to be had, two transactions waited for each other or
 /// wrote the same, or a statement took too long.
@@ -242,7 +242,7 @@ impl Database for PostgresStore {
             Some(code) if AWAY.contains(&code) || code.starts_with(CONNECTION) => Trouble::Away,
             Some(code) if NO_ROOM.contains(&code) => Trouble::NoRoom,
             Some(code) if TRY_AGAIN.contains(&code) => Trouble::Locked,
-            Some(EXISTS) => Trouble::Exists,
+            Some(code) if EXISTS.contains(&code) => Trouble::Exists,
             _ => Trouble::Other,
         }
     }

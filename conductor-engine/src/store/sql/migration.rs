@@ -43,7 +43,8 @@ pub const LAYOUTS: &[Layout] = &[
     Layout {
         version: 3,
         name: "timeline",
-        compatible_from: 1,
+        // Programs of the layouts before refuse every later layout.
+        compatible_from: 3,
         statements: include_str!("migrations/0003_timeline.sql"),
     },
 ];
@@ -184,12 +185,7 @@ fn is_of_another<D: Database>(failure: &Failure) -> bool {
     };
     // PostgreSQL refuses a table that is being made as a second entry of its list of tables.
     let is_listed = error.as_database_error().is_some_and(|error| error.is_unique_violation());
-    // A column that is there already: PostgreSQL has a code for that, SQLite has words alone.
-    let has_column = error.as_database_error().is_some_and(|error| {
-        error.code().is_some_and(|code| code == "42701")
-            || error.message().starts_with("duplicate column name")
-    });
-    is_listed || has_column || matches!(D::trouble(error), Trouble::Locked | Trouble::Exists)
+    is_listed || matches!(D::trouble(error), Trouble::Locked | Trouble::Exists)
 }
 
 /// The layouts of a later program, whose own one does not disturb programs of this one, or does.

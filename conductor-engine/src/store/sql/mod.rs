@@ -129,7 +129,7 @@ pub enum Trouble {
     NoRoom,
     /// Another process has the rows, or the file, for too long. The same may succeed later.
     Locked,
-    /// The table exists already.
+    /// The table or column exists already.
     Exists,
     /// The database cannot be reached, or lost the connection.
     Away,

@@ -28,6 +28,9 @@ use uuid::Uuid;
 /// Result codes of SQLite for want of room: the file cannot grow, or the index of its journal cannot.
 const NO_ROOM: &[&str] = &["13", "4874"];
 
+/// What SQLite says of a table and of a column that exist.
+const EXISTS: [&str; 2] = ["already exists", "duplicate column name"];
+
 /// The low bytes of SQLite's result codes for a file or disk that cannot be read.
 const AWAY: [u32; 2] = [10, 14];
 
@@ -186,7 +189,7 @@ impl Database for SqliteStore {
                 Trouble::Away
             }
             // SQLite has no code for it, and English words alone.
-            _ if told.message().contains("already exists") => Trouble::Exists,
+            _ if EXISTS.iter().any(|words| told.message().contains(words)) => Trouble::Exists,
             _ => Trouble::Other,
         }
     }

@@ -43,6 +43,24 @@ async fn e07_a_lease_ends_when_it_is_not_renewed_and_not_when_a_clock_says_so() 
     stage.wait_for(ProvisionState::Active).await;
 }
 
+/// A request that asks for the node again and again has no lease: it only claims one.
+#[tokio::test]
+async fn e07_a_lease_whose_answer_was_lost_ends_while_requests_ask_for_its_node() {
+    let lease = Duration::from_millis(500);
+    let stage = Stage::with(Script::default(), |settings| settings.lease = lease).await;
+    let name = stage.conductor.settings().conductor_name.clone();
+    stage.store.take(stage.node().await.uuid, &Terms { holder: &name, ..of_another() }).await.unwrap();
+    until(
+        async || match stage.conductor.set_maintenance("n1", true, None).await {
+            Ok(()) => true,
+            Err(Error::Store(StoreError::Held { .. })) => false,
+            Err(error) => panic!("{error}"),
+        },
+        "the end of a lease that no task of the process knows",
+    )
+    .await;
+}
+
 /// A request on a node in work finds the lease of its own process, whatever the clock says of it.
 #[tokio::test]
 async fn e07_a_clock_that_jumps_lets_no_request_overtake_the_work_of_its_process() {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Which answers the BMCs of a fleet withhold. Requests are carried out all the same.
+/// The conductor from which the BMCs of a fleet withhold answers. The BMCs carry out its requests.
 #[derive(Debug, Default)]
 pub struct Withheld {
     /// The conductor whose changes are not answered.

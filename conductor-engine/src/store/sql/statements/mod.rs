@@ -91,6 +91,7 @@ mod tests {
     use super::*;
     use crate::store::columns::SESSION;
     use crate::store::selection::NODE;
+    use crate::store::sql::migration::LAYOUTS;
     use farrier_conductor::model::{Activity, ProvisionState};
 
     #[test]
@@ -142,9 +143,7 @@ mod tests {
     fn only_words_that_both_databases_know_are_used() {
         let mut statements: Vec<_> = fixed().map(|(_, text)| text.to_owned()).collect();
         statements.extend(every(Dialect::Sqlite).into_iter().map(|example| example.text));
-        statements.push(include_str!("../migrations/0001_initial.sql").to_owned());
-        statements.push(include_str!("../migrations/0002_lists.sql").to_owned());
-        statements.push(include_str!("../migrations/0003_timeline.sql").to_owned());
+        statements.extend(LAYOUTS.iter().map(|layout| layout.statements.to_owned()));
         // A statement that needs one of these needs two texts; `?` is no parameter of PostgreSQL.
         for word in [
             "?",

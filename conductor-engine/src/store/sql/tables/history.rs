@@ -1,7 +1,6 @@
 //! What happened to nodes.
 
-use crate::records::HISTORY_LIMIT;
-use crate::records::{HistoryEntry, HistoryKind, Severity};
+use crate::records::{HISTORY_LIMIT, HistoryEntry, HistoryKind, Severity};
 use crate::store::sql::statement::{Connection, Reader, Row, Statement};
 use crate::store::sql::{Outcome, statements as sql};
 use uuid::Uuid;

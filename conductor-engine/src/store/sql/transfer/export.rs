@@ -59,7 +59,7 @@ pub async fn export<D: Database>(
             Ended::Unwritten(error) => error,
         })?;
     }
-    let sha256 = hex(lines.digest.clone().finish().as_ref());
+    let sha256 = hex::encode(lines.digest.clone().finish());
     lines.add(&Footer { rows, sha256 })?;
     lines.to.flush()?;
     Ok(rows)
@@ -83,9 +83,4 @@ async fn rows_of<C: Connection>(
     };
     connection.each(Statement::composed((selected, Vec::new())).once(), each).await?;
     Ok(rows)
-}
-
-/// A digest in hexadecimal digits.
-pub fn hex(digest: &[u8]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

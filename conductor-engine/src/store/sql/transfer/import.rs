@@ -1,7 +1,6 @@
 //! Reads an export.
 
 use super::catalogue::{Table, TableColumn, tables};
-use super::export::hex;
 use super::{FORMAT, Footer, Header, TableHeader, TransferError, VERSION, of_table};
 use crate::store::columns::Column;
 use crate::store::sql::migration::{LAYOUTS, Layout, until_made};
@@ -53,7 +52,7 @@ impl Lines<'_> {
 
     /// The digest of all lines before this one.
     fn digest(&self) -> String {
-        hex(self.digest.clone().finish().as_ref())
+        hex::encode(self.digest.clone().finish())
     }
 
     fn damaged(&self, reason: impl ToString) -> TransferError {

@@ -4,7 +4,7 @@
 //!
 //! Lines of JSON in UTF-8, in this order:
 //!
-//! 1. `{"format": "farrier-export", "version": 1, "layout": 2, "farrier": "0.1.0"}`: the version of the format, and the layout
+//! 1. `{"format": "farrier-export", "version": 1, "layout": 3, "farrier": "0.1.0"}`: the version of the format, and the layout
 //!    of the tables.
 //! 2. For each table `{"table": "nodes", "columns": ["uuid", …]}`, and then one line for each row: the values of these columns, as
 //!    a list of texts, numbers, flags and `null`. Times are microseconds since 1970, and documents are texts, byte for byte
