@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{interval, timeout};
 
 /// One call of an interface, as errors name it.
@@ -100,6 +101,24 @@ impl Task {
     }
 }
 
+tokio::task_local! {
+    /// Where a call of an interface asks for the confirmation of the lease under which it acts.
+    static CONFIRMATIONS: mpsc::UnboundedSender<oneshot::Sender<()>>;
+}
+
+/// Has the store confirm the lease under which an interface acts now. An interface that sends several requests within one
+/// call does that before each request that changes the machine: whether its host was suspended since the last answer, and
+/// another conductor took the node over, no clock of this host tells. Without the lease the call ends here. Where nothing
+/// acts on a node, this does nothing.
+pub async fn confirm_lease() {
+    let Ok(confirmations) = CONFIRMATIONS.try_with(Clone::clone) else { return };
+    let (confirms, confirmed) = oneshot::channel();
+    // Who has the other end polls this call, and drops it if the lease is lost.
+    if confirmations.send(confirms).is_ok() && confirmed.await.is_err() {
+        std::future::pending().await
+    }
+}
+
 /// How often a call is looked at that waits.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -107,8 +126,9 @@ const LOOK: Duration = Duration::from_secs(1);
 const STANDSTILL: Duration = Duration::from_secs(3);
 
 /// Has an interface act on a machine: once the store has confirmed the lease, and until the call has answered, its limit is
-/// over or the lease is lost. After a standstill of the process the store confirms the lease again before the call goes on:
-/// else a request that waited to be sent would reach a machine that another conductor has taken over.
+/// over or the lease is lost. After a standstill of the process, and where the call [asks for it](confirm_lease), the store
+/// confirms the lease again before the call goes on: else a request that waited to be sent would reach a machine that another
+/// conductor has taken over.
 ///
 /// # Errors
 ///
@@ -134,7 +154,8 @@ where
     L: Future<Output = Error>,
 {
     hold().await?;
-    let mut answer = pin!(answer);
+    let (confirmations, mut asked) = mpsc::unbounded_channel();
+    let mut answer = pin!(CONFIRMATIONS.scope(confirmations, answer));
     let (mut look, mut seen) = (interval(LOOK), Instant::now());
     loop {
         let goes_on = std::future::poll_fn(|context| {
@@ -147,14 +168,19 @@ where
             while look.poll_tick(context).is_ready() {}
             Poll::Pending
         });
-        let answer = tokio::select! {
+        let (answer, confirms) = tokio::select! {
             biased;
             lost = lost() => return Err(lost),
-            answer = goes_on => answer,
+            Some(confirms) = asked.recv() => (None, Some(confirms)),
+            answer = goes_on => (answer, None),
         };
-        match answer {
-            Some(answer) => return Ok(answer?),
-            None => hold().await?,
+        if let Some(answer) = answer {
+            return Ok(answer?);
+        }
+        hold().await?;
+        if let Some(confirms) = confirms {
+            // What no longer waits for it goes on without it.
+            confirms.send(()).ok();
         }
         seen = Instant::now();
     }
@@ -190,6 +216,30 @@ mod tests {
         );
         let expected = "driver \"strip\" crashed in boot.prepare_ramdisk; see the conductor's log";
         assert_eq!(panics.to_string(), expected);
+    }
+
+    #[tokio::test]
+    async fn e06_a_call_sends_its_next_request_only_if_the_lease_is_confirmed_again() {
+        confirm_lease().await;
+        for is_overtaken in [false, true] {
+            let (holds, sent) = (AtomicU32::new(0), AtomicU32::new(0));
+            let hold = || {
+                // The host is suspended after the first request, and no clock moves meanwhile.
+                let is_lost = is_overtaken && holds.fetch_add(1, Ordering::Relaxed) == 2;
+                let overtaken = || Error::host(std::io::Error::other("overtaken"));
+                std::future::ready(if is_lost { Err(overtaken()) } else { Ok(()) })
+            };
+            let answer = async {
+                for _ in 0..3 {
+                    confirm_lease().await;
+                    sent.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(())
+            };
+            let acted = act_between(hold, std::future::pending::<Error>, answer, STANDSTILL).await;
+            let expected = if is_overtaken { (true, 1) } else { (false, 3) };
+            assert_eq!((acted.is_err(), sent.into_inner()), expected);
+        }
     }
 
     #[tokio::test]

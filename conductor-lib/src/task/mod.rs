@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::heartbeat::SessionEnd;
 use crate::model::{AgentSession, Event, Node, Port};
 use crate::settings::Settings;
+pub use act::confirm_lease;
 pub use boot::callback_url;
 pub use boot_fallback::can_fall_back;
 use change::{BootTraceChange, Change, SessionChange};

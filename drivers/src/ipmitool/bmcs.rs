@@ -3,12 +3,14 @@
 
 use super::connection::Connection;
 use super::error::IpmiError;
+use super::power::STATUS;
 use super::program::{self, Ended, Program};
 use super::sol::Reopening;
 use crate::client::rate_limit::{RateLimit, RateLimiter};
 use crate::client::refusals::{May, Pauses, Refusals};
 use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::model::Node;
+use farrier_conductor::task::confirm_lease;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -281,6 +283,10 @@ impl Bmc {
             }
         }
         permit.ask().await;
+        // The power state alone is read so often that confirmations would be felt.
+        if words != STATUS {
+            confirm_lease().await;
+        }
         let ended =
             program::run(&self.bmcs.0.program, &self.connection, suite, words, settings.command_timeout)
                 .await;

@@ -9,7 +9,7 @@ use farrier_conductor::interfaces::{Interface, InterfaceError, PowerInterface, P
 use farrier_conductor::model::{Node, PowerState};
 use tokio::time::Instant;
 
-const STATUS: &[&str] = &["power", "status"];
+pub(super) const STATUS: &[&str] = &["power", "status"];
 
 /// Switches machines by ipmitool.
 #[derive(Debug)]

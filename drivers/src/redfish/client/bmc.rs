@@ -9,6 +9,7 @@ use super::session::Standing;
 use super::settings::RedfishSettings;
 use crate::client::rate_limit::{Permit, RateLimiter};
 use crate::redfish::quirks::Quirk;
+use farrier_conductor::task::confirm_lease;
 use rand::Rng;
 use reqwest::header::ETAG;
 use reqwest::{Client, Method, StatusCode};
@@ -303,7 +304,7 @@ impl Bmc {
         }
     }
 
-    /// Sends a request, with a permit.
+    /// Sends a request, with a permit. What changes something is sent under a lease that the store has confirmed now.
     pub(in crate::redfish) async fn send(
         &self,
         permit: &mut Permit<'_>,
@@ -311,6 +312,9 @@ impl Bmc {
         proof: &Proof,
     ) -> Result<Reply, RedfishError> {
         permit.ask().await;
+        if ask.method != Method::GET {
+            confirm_lease().await;
+        }
         let reply = self.line.exchange(ask, proof).await;
         match &reply {
             Err(RedfishError::Unreachable { .. }) => permit.failed(None),
