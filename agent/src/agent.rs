@@ -3,13 +3,13 @@
 use crate::commands::allowance::Allowance;
 use crate::conductor::client::ConductorClient;
 use crate::conductor::token::{self, Verdict};
+use crate::device_settle::facts::Awaited;
+use crate::device_settle::{self, DeviceWait};
 use crate::identity::session::{self, Session};
 use crate::identity::tls::{Identity, TlsError};
 use crate::network::http;
 use crate::settings::options::Options;
 use crate::settings::revisable::Revisable;
-use crate::settle::facts::Awaited;
-use crate::settle::{self, DeviceWait};
 use crate::status::Status;
 use crate::steps::managers;
 use farrier_hardware::dispatch::HardwareManagers;
@@ -143,7 +143,7 @@ impl Agent {
     /// long that a conductor gives up.
     pub fn managers(&self) -> &HardwareManagers {
         self.managers.get_or_init(|| {
-            let patience = self.options.device_wait_timeout.duration().min(settle::BRIEFLY);
+            let patience = self.options.device_wait_timeout.duration().min(device_settle::BRIEFLY);
             self.devices.wait(patience, &self.status);
             HardwareManagers::load(managers::all(&self.options, &self.root))
         })

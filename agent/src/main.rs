@@ -7,7 +7,7 @@
 //!
 //! 1. [`settings`]: what an operator has set, on the kernel command line, in files and by flags.
 //! 2. [`life`]: the course of everything below, for the one [`agent`] that all share.
-//! 3. [`network`]: waiting for a card and an address; [`settle`]: waiting for devices.
+//! 3. [`network`]: waiting for a card and an address; [`device_settle`]: waiting for devices.
 //! 4. [`conductor`]: finding it, asking who this machine is, heartbeats; [`inspection`] before it is known.
 //! 5. [`identity`]: token, certificate and address, by which both know each other.
 //! 6. [`api`]: the REST interface, whose [`commands`] are run one at a time.
@@ -22,6 +22,7 @@ mod api;
 mod commands;
 mod conductor;
 mod deployment;
+mod device_settle;
 mod doctor;
 mod extensions;
 mod identity;
@@ -31,7 +32,6 @@ mod logs;
 mod network;
 mod reports;
 mod settings;
-mod settle;
 mod status;
 mod steps;
 

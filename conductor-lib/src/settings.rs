@@ -170,7 +170,7 @@ pub struct Settings {
     /// Pause between two attempts, about.
     pub tear_down_pause: Duration,
     /// How long the BMC of a silent machine may take to tell what it knows, before the operation fails.
-    pub last_words_timeout: Duration,
+    pub diagnosis_timeout: Duration,
     /// How recorded power states are kept true.
     pub power_sync: PowerSyncSettings,
     /// Attempts of an operator's request to lock a node.
@@ -243,7 +243,7 @@ impl Settings {
             pass_timeout: Duration::from_secs(24 * 3600),
             tear_down_attempts: 5,
             tear_down_pause: Duration::from_secs(15),
-            last_words_timeout: Duration::from_secs(20),
+            diagnosis_timeout: Duration::from_secs(20),
             power_sync: PowerSyncSettings::default(),
             node_locked_attempts: 3,
             node_locked_pause: Duration::from_secs(1),

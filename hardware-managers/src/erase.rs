@@ -6,7 +6,7 @@
 //! disks ─ guard ───┴ plan ─▶ per disk: survey ▶ plant markers ▶ erase ▶ read back ─▶ certificate
 //! ```
 //!
-//! [`course`] takes one disk through it: all of it, or what lies beside the node's volumes of software RAID, which are
+//! [`disk_erase`] takes one disk through it: all of it, or what lies beside the node's volumes of software RAID, which are
 //! erased before their disks. What a disk can do, and what of it is out of reach, comes from
 //! [`command_set`] with one implementation for NVMe, ATA and SCSI; [`overwrite`] works on any disk. [`proof`] writes random markers before and looks for them afterwards, so that a disk that
 //! reports success and keeps its data is found out. A weaker method is used only where the disk has
@@ -17,7 +17,7 @@ mod boot_area;
 mod certificate;
 mod command_set;
 mod complete;
-mod course;
+mod disk_erase;
 mod error;
 mod machine;
 mod medium;
@@ -121,7 +121,8 @@ fn carry_out(call: &StepCall<'_>, depth: Depth, plan: &ErasePlan) -> Result<Vec<
     let (arrays, disks): (Vec<_>, Vec<_>) = plan.targets.iter().partition(|target| target.is_array());
     // Once its volumes are stopped, a disk does not tell of them.
     let disks: Vec<_> = disks.into_iter().map(|disk| (disk, disk.volumes())).collect();
-    let whole = |target: &EraseTarget| guarded(target, || course::erase(target, &settings, depth, &patience));
+    let whole =
+        |target: &EraseTarget| guarded(target, || disk_erase::erase(target, &settings, depth, &patience));
     records.extend(in_parallel(&arrays, settings.concurrency, |array| whole(array)));
     let is_erased = |device: &Path| {
         records.iter().any(|record| device == Path::new(&record.device) && record.failure().is_none())
@@ -131,7 +132,7 @@ fn carry_out(call: &StepCall<'_>, depth: Depth, plan: &ErasePlan) -> Result<Vec<
         let left = names.iter().find(|name| !is_erased(&Path::new("/dev").join(name)));
         match (&volumes, left) {
             (Ok(volumes), None) => {
-                guarded(disk, || course::erase_beside(disk, volumes, &settings, depth, &patience))
+                guarded(disk, || disk_erase::erase_beside(disk, volumes, &settings, depth, &patience))
             }
             (Ok(_), Some(name)) => {
                 Record::failed(disk.device(), EraseError::Volume(format!("{name} was not erased")))

@@ -8,15 +8,15 @@ use crate::CHUNK;
 use crate::buffers::{Chunk, Pool};
 use crate::cancel::CancelHandle;
 use crate::checksum::{ExpectedDigest, Hasher};
+use crate::classify::{Failure, Placing};
 use crate::error::Error;
-use crate::lanes::{LANES, Lanes, Requests};
 use crate::order::Order;
-use crate::place::{Failure, Placing};
 use crate::progress::ProgressHandle;
+use crate::queue::{DEPTH, Queue, Requests};
 use crate::readback::Readback;
+use crate::settings::{Report, Settings};
 use crate::source::{Body, Download};
 use crate::target::{Target, Touched};
-use crate::terms::{Report, Settings};
 use crate::unpack::unpack;
 use crate::writer::Writer;
 use farrier_protocol::progress::Phase;
@@ -98,10 +98,10 @@ impl Attempt<'_> {
         };
         // Raised when a later stage fails, so that nobody waits for a slow server in vain.
         let stop = CancelHandle::default();
-        let lanes = Lanes::default();
+        let queue = Queue::default();
         thread::scope(|scope| {
-            for _ in 0..LANES {
-                scope.spawn(|| lanes.work(&self.target));
+            for _ in 0..DEPTH {
+                scope.spawn(|| queue.work(&self.target));
             }
             let receiving = scope.spawn(|| self.receive(body, received, &stop));
             let hashing = scope.spawn(|| digest(hasher, to_hash, hashed));
@@ -115,7 +115,7 @@ impl Attempt<'_> {
                 drop(to_place);
                 placed
             });
-            let written = self.write(to_write, writer, lanes.open());
+            let written = self.write(to_write, writer, queue.open());
             if written.is_err() {
                 stop.cancel();
             }
@@ -159,25 +159,25 @@ impl Attempt<'_> {
         &self,
         to_write: Receiver<Order>,
         writer: &mut Writer<'_>,
-        lanes: Requests<'_>,
+        queue: Requests<'_>,
     ) -> Result<(), Error> {
         for order in to_write {
             let received = match &order {
                 Order::Data { chunk, .. } => Some(chunk.received),
                 Order::Zeros { .. } => None,
             };
-            writer.obey(order, &lanes)?;
+            writer.obey(order, &queue)?;
             if let Some(received) = received {
                 self.progress.set_bytes(received);
             }
             if writer.readback.is_full() {
-                lanes.finish()?;
+                queue.finish()?;
                 self.target.sectors().flush()?;
                 self.verify(&mut writer.readback)?;
                 self.progress.enter(Phase::Writing, None);
             }
         }
-        writer.finish(&lanes)
+        writer.finish(&queue)
     }
 
     fn verify(&self, readback: &mut Readback) -> Result<(), Error> {

@@ -24,12 +24,12 @@ pub mod target;
 
 mod attempt;
 mod buffers;
+mod classify;
 mod compression;
-mod lanes;
 mod mirrors;
 mod order;
-mod place;
-mod terms;
+mod queue;
+mod settings;
 mod unpack;
 mod writer;
 

@@ -7,8 +7,8 @@
 
 use crate::buffers::Chunk;
 use crate::error::Error;
-use crate::lanes::Requests;
 use crate::order::{Order, Part};
+use crate::queue::Requests;
 use crate::readback::Readback;
 use crate::target::{END, Target};
 use farrier_disk::io::zero::is_zero;
@@ -147,14 +147,14 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Does what an order says, or has it done by the lanes.
-    pub(crate) fn obey(&mut self, order: Order, lanes: &Requests<'_>) -> Result<(), Error> {
+    /// Does what an order says, or has it done by the queue.
+    pub(crate) fn obey(&mut self, order: Order, queue: &Requests<'_>) -> Result<(), Error> {
         match order {
             Order::Zeros { offset, length } => {
                 self.require_room(offset + length)?;
                 let end = (offset + length).min(self.tail.start);
                 let start = offset.max(self.head.end()).min(end);
-                self.zero(start, end - start, lanes)
+                self.zero(start, end - start, queue)
             }
             Order::Data { mut chunk, mut parts } => {
                 for part in &mut parts {
@@ -162,15 +162,15 @@ impl<'a> Writer<'a> {
                     self.fill_sector(&mut chunk, part);
                 }
                 let chunk = Arc::new(chunk);
-                parts.into_iter().try_for_each(|part| self.put(&chunk, part, lanes))
+                parts.into_iter().try_for_each(|part| self.put(&chunk, part, queue))
             }
         }
     }
 
     /// Everything was ordered: waits until all of it but the ends is done.
-    pub(crate) fn finish(&mut self, lanes: &Requests<'_>) -> Result<(), Error> {
-        self.flush_zeros(lanes)?;
-        let zeros_written = lanes.finish()?;
+    pub(crate) fn finish(&mut self, queue: &Requests<'_>) -> Result<(), Error> {
+        self.flush_zeros(queue)?;
+        let zeros_written = queue.finish()?;
         self.bytes_zeroed -= zeros_written;
         self.bytes_written += zeros_written;
         Ok(())
@@ -217,7 +217,7 @@ impl<'a> Writer<'a> {
         part.length = length;
     }
 
-    fn put(&mut self, chunk: &Arc<Chunk>, mut part: Part, lanes: &Requests<'_>) -> Result<(), Error> {
+    fn put(&mut self, chunk: &Arc<Chunk>, mut part: Part, queue: &Requests<'_>) -> Result<(), Error> {
         if part.offset < self.head.end() {
             let kept = self.head.keep(part.offset, &chunk[part.range()]);
             part = Part {
@@ -234,10 +234,10 @@ impl<'a> Writer<'a> {
         for (start, run) in runs(&chunk[part.range()]) {
             let position = part.offset + start as u64;
             match run {
-                Run::Zeros(length) => self.zero(position, length as u64, lanes)?,
+                Run::Zeros(length) => self.zero(position, length as u64, queue)?,
                 Run::Data(length) => {
                     let start = part.start + start;
-                    self.write(chunk, start..start + length, position, lanes)?;
+                    self.write(chunk, start..start + length, position, queue)?;
                 }
             }
         }
@@ -249,15 +249,15 @@ impl<'a> Writer<'a> {
         chunk: &Arc<Chunk>,
         range: Range<usize>,
         offset: u64,
-        lanes: &Requests<'_>,
+        queue: &Requests<'_>,
     ) -> Result<(), Error> {
         self.readback.add_data(offset, &chunk[range.clone()]);
         self.bytes_written += range.len() as u64;
-        lanes.write(chunk, range, offset)
+        queue.write(chunk, range, offset)
     }
 
     /// Joins runs of zeros, so that the disk gets few and large requests.
-    fn zero(&mut self, offset: u64, length: u64, lanes: &Requests<'_>) -> Result<(), Error> {
+    fn zero(&mut self, offset: u64, length: u64, queue: &Requests<'_>) -> Result<(), Error> {
         if length == 0 {
             return Ok(());
         }
@@ -266,22 +266,22 @@ impl<'a> Writer<'a> {
         if start + pending == offset {
             self.zeros.1 += length;
         } else {
-            self.flush_zeros(lanes)?;
+            self.flush_zeros(queue)?;
             self.zeros = (offset, length);
         }
         if self.zeros.1 >= MAX_ZEROS {
-            self.flush_zeros(lanes)?;
+            self.flush_zeros(queue)?;
         }
         Ok(())
     }
 
-    fn flush_zeros(&mut self, lanes: &Requests<'_>) -> Result<(), Error> {
+    fn flush_zeros(&mut self, queue: &Requests<'_>) -> Result<(), Error> {
         let (mut offset, mut length) = std::mem::take(&mut self.zeros);
         while length > 0 {
             let count = length.min(MAX_ZEROS);
             self.readback.add_zeros(offset, count);
             self.bytes_zeroed += count;
-            lanes.zero(offset, count)?;
+            queue.zero(offset, count)?;
             (offset, length) = (offset + count, length - count);
         }
         Ok(())
@@ -334,7 +334,7 @@ mod tests {
     use super::*;
     use crate::buffers::Pool;
     use crate::disk_support::TestDisk;
-    use crate::lanes::Lanes;
+    use crate::queue::Queue;
     use crate::readback::Verify;
     use farrier_disk::io::MemoryDisk;
     use proptest::prelude::*;
@@ -345,12 +345,12 @@ mod tests {
             let disk = TestDisk::new(4 * END, sector as u32);
             let target = Target::whole(disk.disk());
             let mut writer = Writer::new(target, "http://x", Readback::new(Verify::Off, None));
-            let lanes = Lanes::default();
+            let queue = Queue::default();
             for offset in [0, 3 * END] {
                 let mut chunk = Pool::new(1).take();
                 chunk.fill(7);
                 let parts = vec![Part { start: 0, length: END as usize, offset }];
-                writer.obey(Order::Data { chunk, parts }, &lanes.open()).unwrap();
+                writer.obey(Order::Data { chunk, parts }, &queue.open()).unwrap();
             }
             let mut found = AlignedBuffer::zeroed(sector);
             let mut is_there = |offset: u64| {
@@ -373,12 +373,12 @@ mod tests {
         for (sector, broken) in [(512, 4 * END - 512), (4096, 4 * END - 4096), (512, 512), (4096, 4096)] {
             let disk = MemoryDisk::zeros(4 * END, sector).broken_at(broken);
             let mut writer = Writer::new((&disk).into(), "http://x", Readback::new(Verify::Off, None));
-            let lanes = Lanes::default();
+            let queue = Queue::default();
             let outcome: Result<(), Error> = [0, 3 * END].into_iter().try_for_each(|offset| {
                 let mut chunk = Pool::new(1).take();
                 chunk.fill(7);
                 let parts = vec![Part { start: 0, length: END as usize, offset }];
-                writer.obey(Order::Data { chunk, parts }, &lanes.open())
+                writer.obey(Order::Data { chunk, parts }, &queue.open())
             });
             outcome.unwrap();
             let outcome = writer.settle().and_then(|()| writer.put_down(Step::Outer));

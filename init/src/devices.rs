@@ -5,10 +5,10 @@
 //! others. That one, and who looks for devices far from the network, give way to everybody else. A third one
 //! listens for devices and never waits for either.
 
-use super::enduring;
 use super::events::Change;
 use super::loading::Ledger;
 use super::network;
+use super::panic_guard;
 use super::shortcomings;
 use farrier_linux::modules::{self, ModuleIndex};
 use farrier_linux::priority::{self, Work};
@@ -46,10 +46,10 @@ pub fn start(sender: Sender<Change>) {
         // Listening starts before the first look, so that no device falls in between.
         let socket =
             UeventSocket::open().inspect_err(|error| tracing::error!(%error, "no device events")).ok();
-        enduring::once("the first look at devices", || devices.look());
+        panic_guard::once("the first look at devices", || devices.look());
         devices.loaders.ledger.met();
         let Some(socket) = socket else { return };
-        enduring::rounds("the look at devices", || {
+        panic_guard::rounds("the look at devices", || {
             match socket.next() {
                 Ok(event) => devices.appeared(&event),
                 Err(error) => {
@@ -162,7 +162,7 @@ fn is_of_network(alias: &str) -> bool {
 
 fn load_each(index: &ModuleIndex, aliases: &Receiver<String>, ledger: &Ledger) {
     for alias in aliases {
-        enduring::once("the loader of modules", || {
+        panic_guard::once("the loader of modules", || {
             for name in index.claimants(&alias) {
                 if let Err(error) = ledger.during(&name, || index.load(&name)) {
                     tracing::warn!(device = alias, "{error}");

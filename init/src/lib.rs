@@ -2,14 +2,13 @@
 //!
 //! It mounts the kernel's file systems, loads the modules that devices ask for, brings the [`network`] up,
 //! and keeps the agent running. It never exits: a child that ends is
-//! started again after a pause, and a defect of this code is logged and survived ([`enduring`]).
+//! started again after a pause, and a defect of this code is logged and survived ([`panic_guard`]).
 //!
 //! Threads report to the main one through a channel: one reaps children, one brings links up. That one
 //! hears of links from the one that hears of devices. The main thread alone starts children.
 
 pub mod agent_end;
 mod devices;
-mod enduring;
 mod events;
 pub mod hand_over;
 pub mod loading;
@@ -18,6 +17,7 @@ pub mod log_file;
 pub mod logging;
 pub mod mac_address;
 pub mod network;
+mod panic_guard;
 pub mod private_file;
 mod settings;
 mod shortcomings;

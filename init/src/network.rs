@@ -26,7 +26,7 @@ pub use interface::{is_vlan, set_up_vlan};
 pub use plan::VLAN_NUMBERS;
 
 use crate::events::{Change, Event};
-use crate::{enduring, settings};
+use crate::{panic_guard, settings};
 use links::Links;
 use source::Source;
 use std::ops::ControlFlow;
@@ -41,14 +41,14 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Starts the thread. It says when the agent may start and which links want a DHCP client.
 pub fn start(read: settings::Read, changes: Receiver<Change>, events: Sender<Event>) {
     thread::spawn(move || {
-        let told = enduring::once("virtual media", || source::find(read)).flatten();
+        let told = panic_guard::once("virtual media", || source::find(read)).flatten();
         // The agent reads what virtual media said; the receiver lives as long as PID 1.
         events.send(Event::MediaRead).ok();
-        let of_firmware = || enduring::once("the firmware's network", source::of_firmware).flatten();
+        let of_firmware = || panic_guard::once("the firmware's network", source::of_firmware).flatten();
         let source = told.or_else(of_firmware).unwrap_or_else(Source::automatic);
         tracing::info!("the network is configured by {}", source.origin);
         let mut links = Links::new(Path::new("/"), source, events);
-        enduring::rounds("the network", || turn(&mut links, &changes));
+        panic_guard::rounds("the network", || turn(&mut links, &changes));
     });
 }
 

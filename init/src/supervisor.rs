@@ -5,7 +5,7 @@ use crate::events::{Change, Event};
 use crate::hand_over::{login, ssh, traces};
 use crate::lockdown::Stopped;
 use crate::network::{dhcp_client, dhcp_event};
-use crate::{agent_end, enduring};
+use crate::{agent_end, panic_guard};
 use farrier_linux::process::{self, BUSYBOX, DROPBEAR};
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -71,7 +71,7 @@ impl Supervisor {
 
     /// Runs until the threads that send events are gone, which they never are.
     pub fn run(&mut self) {
-        enduring::rounds("the supervisor", || self.turn());
+        panic_guard::rounds("the supervisor", || self.turn());
     }
 
     fn turn(&mut self) -> ControlFlow<()> {
@@ -228,7 +228,7 @@ pub fn start_reaper(sender: Sender<Event>) {
         tracing::error!(%error, "the signal of ending children cannot be blocked");
     }
     thread::spawn(move || {
-        enduring::rounds("the reaper", || {
+        panic_guard::rounds("the reaper", || {
             alone(|| reap_all(&sender));
             signals.wait().ok();
             ControlFlow::Continue(())

@@ -154,7 +154,7 @@ fn take_overrides(options: &mut Options, overrides: Vec<(String, String)>) {
         if !options.mdns_allowed_overrides.0.contains(&name) {
             tracing::warn!(
                 option = name,
-                "an answer by multicast DNS wants to set an option that [mdns]allowed_overrides does not name"
+                "an answer by multicast DNS sets an option that [mdns]allowed_overrides does not name; the agent ignores it"
             );
         } else if let Err(error) = options.set_by_name(&name, &text) {
             tracing::warn!("multicast DNS: {error}");

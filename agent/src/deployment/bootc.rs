@@ -59,7 +59,9 @@ fn result_text(source: &str, device: &Path, warnings: &[String]) -> String {
 fn spoil(agent: &Agent, disk: &RootDisk, error: &CommandError) {
     match disk.open() {
         Ok(held) => image::abandon(agent, &held, false, error),
-        Err(cause) => tracing::error!("the disk keeps what the image has written: {cause}"),
+        Err(cause) => {
+            tracing::error!("the failed installation stays on the disk, which cannot be opened: {cause}")
+        }
     }
 }
 

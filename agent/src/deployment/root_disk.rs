@@ -2,7 +2,7 @@
 
 use crate::agent::Agent;
 use crate::commands::errors::from_disk;
-use crate::settle::{self, facts::Awaited};
+use crate::device_settle::{self, facts::Awaited};
 use farrier_disk::guard::{self, RootDisk};
 use farrier_disk::list;
 use farrier_hardware::dispatch::HardwareManagers;
@@ -86,7 +86,7 @@ fn require_all(awaited: &[Awaited]) -> Result<(), CommandError> {
     let details = format!(
         "without root device hints it is not known which disk is meant while some are missing: {}; look at that \
          controller, raise farrier-device-wait-timeout, or give hints",
-        settle::text(awaited)
+        device_settle::text(awaited)
     );
     Err(CommandError::new(ErrorKind::DeviceNotFound, details))
 }

@@ -1,7 +1,7 @@
 //! Whether the devices of the machine are there, which disks are not listed before.
 
 use super::verdict::Finding;
-use crate::settle::{self, facts};
+use crate::device_settle::{self, facts};
 use farrier_linux::driverless;
 use std::path::Path;
 
@@ -11,7 +11,7 @@ pub async fn devices(root: &Path) -> Finding {
     if !awaited.is_empty() {
         let action = "Disks are listed without these after farrier-device-wait-timeout: look at that controller, \
                       its cables and the kernel's messages";
-        return Finding::doubtful(format!("waiting for devices: {}", settle::text(&awaited)), action);
+        return Finding::doubtful(format!("waiting for devices: {}", device_settle::text(&awaited)), action);
     }
     let driverless: Vec<_> =
         driverless::without_driver(&root.join("sys")).iter().map(ToString::to_string).collect();

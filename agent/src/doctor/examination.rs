@@ -20,7 +20,7 @@ use tokio::time::timeout;
 const RESOLVER: &str = "/etc/resolv.conf";
 
 /// What the checks look at.
-pub struct Patient {
+pub struct Host {
     /// Settings.
     pub options: Options,
     /// The interfaces that identify this machine.
@@ -47,41 +47,41 @@ struct Check {
     needs: &'static [&'static str],
     /// Longest time it may take.
     deadline: fn(&Options) -> Duration,
-    run: for<'a> fn(&'a Patient, &'a str) -> BoxFuture<'a, Finding>,
+    run: for<'a> fn(&'a Host, &'a str) -> BoxFuture<'a, Finding>,
 }
 
 const fn check(
     name: &'static str,
     each: Scope,
     needs: &'static [&'static str],
-    run: for<'a> fn(&'a Patient, &'a str) -> BoxFuture<'a, Finding>,
+    run: for<'a> fn(&'a Host, &'a str) -> BoxFuture<'a, Finding>,
 ) -> Check {
     Check { name, each, needs, deadline: |_| Duration::from_secs(20), run }
 }
 
 /// Every check, in the order of the report; each stands behind those it needs.
 const CHECKS: &[Check] = &[
-    check("link", Scope::Interface, &[], |patient, name| links::link(patient, name).boxed()),
+    check("link", Scope::Interface, &[], |host, name| links::link(host, name).boxed()),
     Check {
         deadline: |options| options.lldp_timeout.duration() + Duration::from_secs(5),
-        ..check("lldp", Scope::Interface, &["link"], |patient, name| links::lldp(patient, name).boxed())
+        ..check("lldp", Scope::Interface, &["link"], |host, name| links::lldp(host, name).boxed())
     },
-    check("dhcp", Scope::Interface, &["link"], |patient, name| links::dhcp(patient, name).boxed()),
-    check("address", Scope::Machine, &["link"], |patient, _| links::address(patient).boxed()),
-    check("api", Scope::Url, &[], |patient, url| servers::api(patient, url).boxed()),
-    check("route", Scope::Url, &["address", "api"], |patient, url| servers::route(patient, url).boxed()),
-    check("dns", Scope::Url, &["route"], |patient, url| servers::dns(patient, url).boxed()),
+    check("dhcp", Scope::Interface, &["link"], |host, name| links::dhcp(host, name).boxed()),
+    check("address", Scope::Machine, &["link"], |host, _| links::address(host).boxed()),
+    check("api", Scope::Url, &[], |host, url| servers::api(host, url).boxed()),
+    check("route", Scope::Url, &["address", "api"], |host, url| servers::route(host, url).boxed()),
+    check("dns", Scope::Url, &["route"], |host, url| servers::dns(host, url).boxed()),
     check("tcp", Scope::Url, &["dns"], |_, url| servers::tcp(url).boxed()),
-    check("tls", Scope::Url, &["tcp"], |patient, url| tls::tls(patient, url).boxed()),
-    check("http", Scope::Url, &["tls"], |patient, url| servers::http(patient, url).boxed()),
-    check(LAST, Scope::Url, &["http"], |patient, url| servers::lookup(patient, url).boxed()),
+    check("tls", Scope::Url, &["tcp"], |host, url| tls::tls(host, url).boxed()),
+    check("http", Scope::Url, &["tls"], |host, url| servers::http(host, url).boxed()),
+    check(LAST, Scope::Url, &["http"], |host, url| servers::lookup(host, url).boxed()),
     check("devices", Scope::Machine, &[], |_, _| devices::devices(Path::new("/")).boxed()),
 ];
 
 /// The check that all others lead to.
 const LAST: &str = "lookup";
 
-impl Patient {
+impl Host {
     /// This machine as it is now.
     pub fn here(options: Options) -> Self {
         let resolver = std::fs::read_to_string(RESOLVER).unwrap_or_default();

@@ -24,12 +24,12 @@ fn nic(name: &str, has_carrier: bool) -> NetworkInterface {
 }
 
 /// A machine whose network is in order, with these parameters.
-fn machine(line: &str) -> Patient {
+fn machine(line: &str) -> Host {
     install_tls_provider();
     let line = format!("ipa-http-request-timeout=1 ipa-lldp-timeout=0 {line}");
     let address =
         InterfaceAddress { interface: "nosuch0".into(), address: [192, 0, 2, 15].into(), prefix: 24 };
-    Patient {
+    Host {
         options: Options::load(&kernel_line::parse(&line), &Default::default()).0,
         nics: vec![nic("nosuch0", true)],
         addresses: vec![address],
@@ -38,8 +38,8 @@ fn machine(line: &str) -> Patient {
 }
 
 /// The line of the first failure, and the checks that were not tried.
-async fn cause(patient: &Patient) -> (String, Vec<&'static str>) {
-    let report = patient.examine().await;
+async fn cause(host: &Host) -> (String, Vec<&'static str>) {
+    let report = host.examine().await;
     let untried = report.verdicts.iter().filter(|verdict| verdict.state == State::NotTried);
     let untried = untried.map(|verdict| verdict.check).collect();
     (report.cause().map(ToString::to_string).unwrap_or_default(), untried)
@@ -126,10 +126,10 @@ fn certificate(folder: &TempDir, days: [i64; 2]) -> Arc<ServerConfig> {
 }
 
 /// A machine with the authority in `ca.pem`.
-fn trusting(folder: &TempDir, url: &str) -> Patient {
-    let mut patient = machine(&format!("ipa-api-url={url}"));
-    patient.options.cafile = Some(folder.path().join("ca.pem").to_str().unwrap().to_owned());
-    patient
+fn trusting(folder: &TempDir, url: &str) -> Host {
+    let mut host = machine(&format!("ipa-api-url={url}"));
+    host.options.cafile = Some(folder.path().join("ca.pem").to_str().unwrap().to_owned());
+    host
 }
 
 #[tokio::test]
@@ -222,19 +222,18 @@ async fn strangers_and_servers_without_tls_are_told_apart() {
 
 #[tokio::test]
 async fn a_machine_without_a_network_interface_gets_one_cause() {
-    let patient =
-        Patient { nics: Vec::new(), addresses: Vec::new(), ..machine("ipa-api-url=http://192.0.2.1") };
-    let (cause, untried) = cause(&patient).await;
+    let host = Host { nics: Vec::new(), addresses: Vec::new(), ..machine("ipa-api-url=http://192.0.2.1") };
+    let (cause, untried) = cause(&host).await;
     assert!(cause.contains("no network interface"), "{cause}");
     assert_eq!(untried, ["lldp", "dhcp", "address", "route", "dns", "tcp", "tls", "http", "lookup"]);
 }
 
 #[tokio::test]
 async fn forty_interfaces_of_which_one_is_up_are_one_line_each() {
-    let mut patient = machine("ipa-api-url=http://192.0.2.1");
-    patient.nics = (0..40).map(|number| nic(&format!("nosuch{number}"), number == 0)).collect();
-    patient.options.api_url.0.clear();
-    let report = patient.examine().await;
+    let mut host = machine("ipa-api-url=http://192.0.2.1");
+    host.nics = (0..40).map(|number| nic(&format!("nosuch{number}"), number == 0)).collect();
+    host.options.api_url.0.clear();
+    let report = host.examine().await;
     let lines = |check: &str| report.verdicts.iter().filter(|verdict| verdict.check == check).count();
     assert_eq!((lines("link"), lines("lldp"), lines("dhcp")), (40, 1, 1), "{}", report.text());
     assert_eq!(report.cause().map(|cause| cause.check), Some("api"));

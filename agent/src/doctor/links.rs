@@ -1,6 +1,6 @@
 //! Checks of this machine's own side: cable, switch, DHCP, addresses.
 
-use super::examination::Patient;
+use super::examination::Host;
 use super::switch;
 use super::verdict::Finding;
 use farrier_hardware::inventory::lldp;
@@ -16,9 +16,9 @@ use tokio::task::spawn_blocking;
 const DHCP_PATIENCE: Duration = Duration::from_secs(8);
 
 /// Whether the interface has a carrier.
-pub async fn link(patient: &Patient, name: &str) -> Finding {
-    let nic = patient.nics.iter().find(|nic| nic.name == name);
-    judge_link(nic, patient.nics.iter().any(|nic| nic.has_carrier))
+pub async fn link(host: &Host, name: &str) -> Finding {
+    let nic = host.nics.iter().find(|nic| nic.name == name);
+    judge_link(nic, host.nics.iter().any(|nic| nic.has_carrier))
 }
 
 fn judge_link(nic: Option<&NetworkInterface>, is_any_up: bool) -> Finding {
@@ -40,19 +40,19 @@ fn judge_link(nic: Option<&NetworkInterface>, is_any_up: bool) -> Finding {
 }
 
 /// What the switch says about the port.
-pub async fn lldp(patient: &Patient, name: &str) -> Finding {
-    let (names, patience) = (vec![name.to_owned()], patient.options.lldp_timeout.duration());
+pub async fn lldp(host: &Host, name: &str) -> Finding {
+    let (names, patience) = (vec![name.to_owned()], host.options.lldp_timeout.duration());
     let heard = spawn_blocking(move || lldp::listen(&names, patience)).await.unwrap_or_default();
     switch::judge(heard.get(name).map(Vec::as_slice), patience)
 }
 
 /// Whether a DHCP server answers where there is no IPv4 address yet.
-pub async fn dhcp(patient: &Patient, name: &str) -> Finding {
-    let mut own = patient.addresses.iter().filter(|address| address.interface == name);
+pub async fn dhcp(host: &Host, name: &str) -> Finding {
+    let mut own = host.addresses.iter().filter(|address| address.interface == name);
     if let Some(own) = own.find(|address| address.address.is_ipv4()) {
         return Finding::good(format!("not asked: has {}/{} already", own.address, own.prefix));
     }
-    let nic = patient.nics.iter().find(|nic| nic.name == name);
+    let nic = host.nics.iter().find(|nic| nic.name == name);
     let Some(MacAddress(hardware_address)) = nic.and_then(|nic| MacAddress::parse(&nic.mac_address)) else {
         return Finding::unused("not asked: no Ethernet address");
     };
@@ -68,7 +68,7 @@ pub async fn dhcp(patient: &Patient, name: &str) -> Finding {
         dhcp::ask(&question, DHCP_PATIENCE)
     });
     let answer = asked.await.unwrap_or_else(|error| Err(io::Error::other(error)));
-    judge_dhcp(answer, !patient.addresses.is_empty())
+    judge_dhcp(answer, !host.addresses.is_empty())
 }
 
 fn judge_dhcp(answer: io::Result<Option<Answer>>, has_address_elsewhere: bool) -> Finding {
@@ -90,8 +90,8 @@ fn judge_dhcp(answer: io::Result<Option<Answer>>, has_address_elsewhere: bool) -
 }
 
 /// Whether an address reaches further than its link.
-pub async fn address(patient: &Patient) -> Finding {
-    judge_address(&patient.addresses)
+pub async fn address(host: &Host) -> Finding {
+    judge_address(&host.addresses)
 }
 
 fn judge_address(addresses: &[InterfaceAddress]) -> Finding {

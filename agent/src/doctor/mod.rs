@@ -18,7 +18,7 @@ mod verdict;
 
 use crate::settings::options::Options;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use examination::Patient;
+use examination::Host;
 use farrier_linux::efivars::EfiVariables;
 use farrier_protocol::doctor::ALL_CHECKS_PASSED;
 use std::io::{self, Write};
@@ -40,7 +40,7 @@ pub fn command() -> Command {
 
 /// No conductor that knows this machine is reached.
 #[derive(Debug, thiserror::Error)]
-#[error("this machine does not reach a conductor that knows it; correct the first check that failed")]
+#[error("this machine does not reach a conductor that has its node; correct the first check that failed")]
 pub struct NotReached;
 
 /// Prints the verdicts on standard output: as lines, or as an object.
@@ -49,13 +49,13 @@ pub struct NotReached;
 ///
 /// [`NotReached`], or standard output cannot be written.
 pub async fn print(options: Options, matches: &ArgMatches) -> anyhow::Result<()> {
-    let patient = Patient::here(options);
-    let found = patient.examine().await;
+    let host = Host::here(options);
+    let found = host.examine().await;
     let text =
         if matches.get_flag("json") { serde_json::to_string_pretty(&found)? + "\n" } else { found.text() };
     io::stdout().write_all(text.as_bytes())?;
     if let (true, Some(cause)) = (matches.get_flag("report"), found.cause()) {
-        report::deliver(&patient, cause).await;
+        report::deliver(&host, cause).await;
     }
     match found.is_healthy {
         true => Ok(()),
@@ -113,12 +113,12 @@ impl Drop for Watch {
 
 /// An examination whose outcome is logged, and reported once for each cause.
 async fn visit(options: Options) {
-    let patient = Patient::here(options);
-    let found = patient.examine().await;
+    let host = Host::here(options);
+    let found = host.examine().await;
     log(&found);
     match found.cause() {
         Some(cause) if report::is_new(Path::new(report::REPORTED), cause) => {
-            report::deliver(&patient, cause).await;
+            report::deliver(&host, cause).await;
         }
         Some(_) => {}
         None => tracing::info!("doctor: {ALL_CHECKS_PASSED}"),

@@ -1,6 +1,6 @@
 //! The first failure, left where a conductor can still see it when no agent calls.
 
-use super::examination::Patient;
+use super::examination::Host;
 use super::verdict::Verdict;
 use super::{dhcp_name, sel};
 use crate::agent::VERSION;
@@ -88,9 +88,9 @@ pub fn forget(variables: Option<&EfiVariables>, reported: &Path) {
 }
 
 /// Leaves the cause in every place that the options name, all at once. Each place fails alone.
-pub async fn deliver(patient: &Patient, cause: &Verdict) {
-    let begun = patient.options.doctor_report.0.iter().map(|place| {
-        let (note, place) = (Note::new(patient, cause), *place);
+pub async fn deliver(host: &Host, cause: &Verdict) {
+    let begun = host.options.doctor_report.0.iter().map(|place| {
+        let (note, place) = (Note::new(host, cause), *place);
         spawn_blocking(move || (place, note.leave(place)))
     });
     for (place, outcome) in join_all(begun).await.into_iter().flatten() {
@@ -102,14 +102,14 @@ pub async fn deliver(patient: &Patient, cause: &Verdict) {
 }
 
 impl Note {
-    fn new(patient: &Patient, cause: &Verdict) -> Self {
+    fn new(host: &Host, cause: &Verdict) -> Self {
         let now = OffsetDateTime::now_utc();
         let time = format!("{} {:02}:{:02}:{:02} UTC", now.date(), now.hour(), now.minute(), now.second());
         Self {
             check: cause.check,
             line: format!("farrier-agent {VERSION} {time} {cause}"),
-            nics: patient.nics.clone(),
-            addresses: patient.addresses.clone(),
+            nics: host.nics.clone(),
+            addresses: host.addresses.clone(),
         }
     }
 

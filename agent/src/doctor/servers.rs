@@ -1,6 +1,6 @@
 //! Checks of the way to the conductor and of its answers.
 
-use super::examination::Patient;
+use super::examination::Host;
 use super::target::Target;
 use super::verdict::Finding;
 use crate::conductor::client::ConductorClient;
@@ -24,13 +24,13 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(6);
 const NO_HOST: &str = "the URL names no host";
 
 /// Whether there is a conductor to be asked.
-pub async fn api(patient: &Patient, url: &str) -> Finding {
+pub async fn api(host: &Host, url: &str) -> Finding {
     match Target::of(url) {
         Some(target) => {
             let protocol = if target.is_tls { "HTTPS" } else { "HTTP" };
             Finding::good(format!("{protocol} on port {} of {}", target.port, target.host))
         }
-        None if discovery::is_wanted(&patient.options) => Finding::failed(
+        None if discovery::is_wanted(&host.options) => Finding::failed(
             "multicast DNS has not found a conductor",
             "Announce it on this network, or give ipa-api-url",
         ),
@@ -43,9 +43,9 @@ pub async fn api(patient: &Patient, url: &str) -> Finding {
 }
 
 /// Whether the kernel knows a way to the host, or to those who know its address.
-pub async fn route(patient: &Patient, url: &str) -> Finding {
+pub async fn route(host: &Host, url: &str) -> Finding {
     let address = Target::of(url).and_then(|target| target.address());
-    let wanted = address.map_or_else(|| patient.name_servers.clone(), |address| vec![address]);
+    let wanted = address.map_or_else(|| host.name_servers.clone(), |address| vec![address]);
     let ways: Vec<_> = wanted.into_iter().map(|to| (to, source_towards(to))).collect();
     judge_route(&ways)
 }
@@ -64,13 +64,13 @@ fn judge_route(ways: &[(IpAddr, Option<IpAddr>)]) -> Finding {
 }
 
 /// Whether the name of the host has an address that can be a conductor's.
-pub async fn dns(patient: &Patient, url: &str) -> Finding {
+pub async fn dns(host: &Host, url: &str) -> Finding {
     let Some(target) = Target::of(url) else { return Finding::unused(NO_HOST) };
     if target.address().is_some() {
         return Finding::good("not needed: the URL has an address");
     }
     let found = target.resolve().await.map(|found| found.iter().map(SocketAddr::ip).collect());
-    judge_dns(&target.host, found, &patient.name_servers)
+    judge_dns(&target.host, found, &host.name_servers)
 }
 
 fn judge_dns(host: &str, found: io::Result<Vec<IpAddr>>, servers: &[IpAddr]) -> Finding {
@@ -154,8 +154,8 @@ fn judge_tcp(attempts: &[(SocketAddr, io::Result<()>)]) -> Finding {
 }
 
 /// Whether an API answers.
-pub async fn http(patient: &Patient, url: &str) -> Finding {
-    match client(patient, url) {
+pub async fn http(host: &Host, url: &str) -> Finding {
+    match client(host, url) {
         Ok(client) => judge_http(client.version().await),
         Err(finding) => finding,
     }
@@ -169,9 +169,9 @@ fn judge_http(answer: Result<ApiVersion, ApiError>) -> Finding {
 }
 
 /// Whether the conductor knows this machine. No token is asked for: it is handed out once per boot.
-pub async fn lookup(patient: &Patient, url: &str) -> Finding {
-    let addresses = nics::mac_addresses(&patient.nics);
-    match client(patient, url) {
+pub async fn lookup(host: &Host, url: &str) -> Finding {
+    let addresses = nics::mac_addresses(&host.nics);
+    match client(host, url) {
         Ok(client) => {
             let answer = client.look(&addresses).await;
             judge_lookup(&addresses, answer.map(|reply| reply.node.uuid.to_string()))
@@ -194,8 +194,8 @@ fn judge_lookup(addresses: &[String], answer: Result<String, ApiError>) -> Findi
 }
 
 /// A client of this one URL.
-fn client(patient: &Patient, url: &str) -> Result<ConductorClient, Finding> {
-    let options = Options { api_url: UrlList(vec![url.to_owned()]), ..patient.options.clone() };
+fn client(host: &Host, url: &str) -> Result<ConductorClient, Finding> {
+    let options = Options { api_url: UrlList(vec![url.to_owned()]), ..host.options.clone() };
     let client =
         http::client(&options).map_err(|error| Finding::failed(error.to_string(), "Correct the options"))?;
     ConductorClient::new(&options, client).ok_or_else(|| Finding::unused(NO_HOST))

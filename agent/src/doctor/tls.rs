@@ -1,7 +1,7 @@
 //! Whether the server proves who it is, and whether both clocks agree: one is often the cause of the
 //! other.
 
-use super::examination::Patient;
+use super::examination::Host;
 use super::servers::capitalised;
 use super::target::Target;
 use super::verdict::Finding;
@@ -25,13 +25,13 @@ const TOLERANCE: i64 = 60;
 const SET_CLOCK: &str = "Set the clock: ipa-ntp-server=HOST on the kernel command line, or in the firmware";
 
 /// Both, for one URL.
-pub async fn tls(patient: &Patient, url: &str) -> Finding {
+pub async fn tls(host: &Host, url: &str) -> Finding {
     let Some(target) = Target::of(url) else { return Finding::unused("the URL names no host") };
-    let ahead = ahead(&patient.options, url);
+    let ahead = ahead(&host.options, url);
     if !target.is_tls {
         return judge_plain(ahead.await);
     }
-    let (handshake, ahead) = tokio::join!(shake_hands(&patient.options, &target), ahead);
+    let (handshake, ahead) = tokio::join!(shake_hands(&host.options, &target), ahead);
     judge(handshake, ahead)
 }
 

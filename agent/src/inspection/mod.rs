@@ -2,14 +2,14 @@
 
 pub mod callback;
 mod collectors;
-mod course;
 mod dhcp_wait;
+mod schedule;
 
 use crate::agent::Agent;
 use crate::settings::options::Options;
 pub use collectors::COLLECTORS;
 use collectors::Collector;
-pub use course::Inspection;
+pub use schedule::Inspection;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ fn callback_urls(options: &Options) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::course::{InspectionError, inspect};
+    use super::schedule::{InspectionError, inspect};
     use super::*;
     use crate::network::http;
     use farrier_linux::kernel_line;

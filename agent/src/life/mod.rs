@@ -110,7 +110,7 @@ async fn meet_conductor(agent: Arc<Agent>) -> Result<(), AgentError> {
     let meet = |cards| inspection.meet(cards);
     let asked = lookup::lookup(client, &agent.options, inspected.ok().flatten(), meet);
     let reply = doctor::beside(&agent.options, asked).await?;
-    tracing::info!(node = %reply.node.uuid, "this machine is known to the conductor");
+    tracing::info!(node = %reply.node.uuid, "the conductor has a node for this machine");
     if !agent.accept(&reply.config) {
         // Nobody could command this agent; another lookup would not get the token either.
         return pending().await;

@@ -4,7 +4,7 @@
 //! machine before a conductor gets them.
 
 use super::failure::CommandFailure;
-use crate::settle::{self, facts};
+use crate::device_settle::{self, facts};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use farrier_disk::guard::{self, Survey, SurveyedDisk};
 use farrier_disk::list;
@@ -39,7 +39,7 @@ pub fn command() -> Command {
 pub fn print(matches: &ArgMatches) -> anyhow::Result<()> {
     let awaited = facts::awaited(Path::new("/"));
     if !awaited.is_empty() {
-        tracing::warn!("more disks may appear: {}", settle::text(&awaited));
+        tracing::warn!("more disks may appear: {}", device_settle::text(&awaited));
     }
     let devices = list::list(Path::new("/sys"))?;
     let survey = guard::survey(&node(matches)?, &devices)?;

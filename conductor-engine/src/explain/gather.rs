@@ -36,7 +36,7 @@ pub(crate) async fn gather(services: &Services, node: &Node, limit: Duration) ->
 
 /// As [`gather`], with what is on the screen of the machine, which is kept.
 pub(crate) async fn gather_all(services: &Services, node: &Node) -> Diagnosis {
-    let words = gather(services, node, services.settings.last_words_timeout);
+    let words = gather(services, node, services.settings.diagnosis_timeout);
     let (mut words, screenshot) = tokio::join!(words, screenshot::keep(services, node));
     match screenshot {
         Ok(name) => words.screenshot = name,

@@ -24,7 +24,7 @@ pub(crate) async fn keep(services: &Services, node: &Node) -> Result<Option<Stri
         return Ok(None);
     };
     let call = Call::of(node, InterfaceKind::Management, "get_screenshot");
-    let image = match call.answer(settings.last_words_timeout, management.get_screenshot(node)).await {
+    let image = match call.answer(settings.diagnosis_timeout, management.get_screenshot(node)).await {
         Ok(image) => image,
         Err(InterfaceError::Unsupported { .. }) => return Ok(None),
         Err(error) => return Err(error.to_string()),

@@ -73,7 +73,7 @@ impl Conductor {
         let boot_traces = async {
             loop {
                 self.services().boot_journal.changed().await;
-                log_failure("traces of boots", self.services().write_boot_journal().await);
+                log_failure("boot traces", self.services().write_boot_journal().await);
                 tokio::time::sleep(TRACE_PAUSE).await;
             }
         };
@@ -132,7 +132,7 @@ impl Conductor {
                     members.notify_one();
                 }
                 Err(MembershipError::Store(error)) => {
-                    tracing::error!("other conductors may take this one for dead: {error}");
+                    tracing::error!("other conductors may consider this conductor offline: {error}");
                 }
                 Err(error @ MembershipError::NameTaken(_)) => return Err(error.into()),
             }
@@ -163,6 +163,6 @@ impl PassInterval {
 
 fn log_failure(what: &str, outcome: Result<(), Error>) {
     if let Err(error) = outcome {
-        tracing::error!("{what} cannot be looked after: {error}");
+        tracing::error!("the periodic task for {what} failed: {error}");
     }
 }

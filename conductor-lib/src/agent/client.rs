@@ -61,7 +61,7 @@ pub enum AgentError {
         reason: String,
     },
     /// The agent answered something else than the contract says.
-    #[error("the agent at {url} answered {what} with something unexpected: {reason}")]
+    #[error("the agent at {url} sent an unexpected response to {what}: {reason}")]
     Unexpected {
         /// The agent.
         url: String,

@@ -107,9 +107,9 @@ tokio::task_local! {
 }
 
 /// Has the store confirm the lease under which an interface acts now. An interface that sends several requests within one
-/// call does that before each request that changes the machine: whether its host was suspended since the last answer, and
-/// another conductor took the node over, no clock of this host tells. Without the lease the call ends here. Where nothing
-/// acts on a node, this does nothing.
+/// call does that before each request that changes the machine: its host may have been suspended since the last answer, and
+/// another conductor may have taken the node over, which no clock of this host shows. Without the lease the call ends here.
+/// Where nothing acts on a node, this does nothing.
 pub async fn confirm_lease() {
     let Ok(confirmations) = CONFIRMATIONS.try_with(Clone::clone) else { return };
     let (confirms, confirmed) = oneshot::channel();

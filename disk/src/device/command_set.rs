@@ -62,7 +62,7 @@ impl CommandSet {
             }
         };
         answer.unwrap_or_else(|error| {
-            tracing::info!(disk = %path.display(), "it does not tell what discarded blocks read as: {error}");
+            tracing::info!(disk = %path.display(), "the disk does not report how discarded blocks read: {error}");
             false
         })
     }

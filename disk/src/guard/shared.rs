@@ -36,7 +36,10 @@ pub(super) fn allow_unread(device: &BlockDevice, error: Error) -> Result<(), Err
         return Err(error);
     }
     if device.disk.tran.as_deref().is_some_and(|transport| LOCAL.contains(&transport)) {
-        tracing::warn!(disk = device.disk.name, "erased though it is not known what lies there: {error}");
+        tracing::warn!(
+            disk = device.disk.name,
+            "erasing the disk although its content could not be read: {error}"
+        );
         return Ok(());
     }
     refuse(device, Some(format!("sectors that cannot be read ({source})")))

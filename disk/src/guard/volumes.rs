@@ -73,7 +73,7 @@ pub(super) fn stop_arrays(device: &BlockDevice, stays: impl Fn(&Path) -> bool) -
     array::sort_for_removal(&mut others, PathBuf::clone);
     for array in others {
         let name = array.file_name().unwrap_or_default();
-        tracing::warn!(disk = device.disk.name, array = %name.display(), "stopping what lies on the disk");
+        tracing::warn!(disk = device.disk.name, array = %name.display(), "stopping the array that uses the disk");
         match mdadm::stop(&Path::new("/dev").join(name)) {
             // Whoever opened another one of its disks may have been faster.
             Err(error) if array::is_array(&array) => return Err(error),

@@ -91,7 +91,7 @@ fn clear_members(plan: &RaidPlan, running: &[PathBuf], guard: bool) -> Vec<Error
             if running.iter().any(is_in) {
                 return Err(error);
             }
-            tracing::warn!("left as it is: {error}");
+            tracing::warn!("RAID member skipped: {error}");
             Ok(())
         }
     };

@@ -24,7 +24,7 @@ enum ConsoleError {
     Log { path: PathBuf, source: io::Error },
     #[error("the console is not open; open it by `farrier console NODE --open`")]
     Closed,
-    #[error("the console does not follow what is typed; look at the end of it for why")]
+    #[error("the console does not react to input; see the last lines of the console for the cause")]
     Stuck,
 }
 

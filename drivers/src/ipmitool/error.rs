@@ -18,7 +18,7 @@ pub enum IpmiError {
     },
     /// It knows no such user, or the password is another one.
     #[error("BMC {bmc} refuses the user or the password ({reason}); change ipmi_username and ipmi_password (it is not \
-             asked again with them for {} s, lest it lock the user out)", .pause.as_secs())]
+             asked again with them for {} s, so that the BMC does not lock the user out)", .pause.as_secs())]
     Credentials {
         /// Its address.
         bmc: String,

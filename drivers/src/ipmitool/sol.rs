@@ -93,8 +93,8 @@ async fn keep(bmc: Bmc, mut log: Ring, reopening: Reopening, mut typing: Receive
         let Some(reason) = reason else { return };
         failures = if begun.elapsed() > reopening.longest { 1 } else { failures + 1 };
         let pause = reopening.pause(failures);
-        tracing::info!(bmc = %label, "the console is lost: {reason}; it is opened again in {} s", pause.as_secs_f64());
-        note(&mut log, &format!("the console is lost: {reason}"));
+        tracing::info!(bmc = %label, "the console session ended: {reason}; reconnecting in {} s", pause.as_secs_f64());
+        note(&mut log, &format!("the console session ended: {reason}"));
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = nobody_types(&mut typing) => return,

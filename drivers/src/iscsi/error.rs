@@ -31,7 +31,7 @@ pub enum IscsiError {
     },
     /// The session did not end as it should.
     #[error(
-        "the session with {target} did not end by itself: {reason}; what was written may not be on the disk"
+        "the session with {target} did not end in order: {reason}; data may be missing on the disk; deploy again"
     )]
     Logout {
         /// Name of the target.

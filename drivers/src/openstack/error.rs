@@ -67,9 +67,7 @@ pub enum OpenStackError {
         known: String,
     },
     /// Its answer is longer than any that makes sense.
-    #[error(
-        "{request} is answered with more than {limit} bytes, which are not read; look at what is at that URL"
-    )]
+    #[error("the response to {request} has more than {limit} bytes; check which service answers at that URL")]
     TooLong {
         /// Method and URL.
         request: String,
@@ -77,7 +75,7 @@ pub enum OpenStackError {
         limit: usize,
     },
     /// Its answer is not what the API has there.
-    #[error("{request} is answered with {what}; look at what is at that URL")]
+    #[error("the response to {request} is {what}; check which service answers at that URL")]
     Nonsense {
         /// Method and URL.
         request: String,

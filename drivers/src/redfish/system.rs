@@ -47,7 +47,7 @@ impl System {
         }
         let root = self.bmc.root().await?;
         let systems = root.link("/Systems").ok_or_else(|| {
-            self.lacks("no machines", "look at what is at its address: this is no BMC of a machine")
+            self.lacks("no machines", "correct redfish_address: this is no BMC of a machine")
         })?;
         let members = self.bmc.members(systems).await?;
         match members.as_slice() {

@@ -124,7 +124,7 @@ pub(super) async fn eject(system: &System, devices: &[BootDevice]) -> Result<(),
     // A medium would stay in one that could not be read once.
     drives.read_again(system).await;
     if let Some(failure) = &drives.failure {
-        tracing::warn!("a virtual drive is left as it is: {failure}");
+        tracing::warn!("virtual drive skipped: {failure}");
     }
     let mut ejected = Ok(());
     for drive in drives.seen {

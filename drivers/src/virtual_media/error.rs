@@ -77,7 +77,7 @@ pub enum MediumError {
     #[error(transparent)]
     ConfigDrive(#[from] ConfigDriveError),
     /// The folder cannot be used.
-    #[error("{path} cannot be used for what is kept about virtual media: {source}")]
+    #[error("{path} cannot be used for the records of virtual media: {source}")]
     Folder {
         /// The folder or file.
         path: PathBuf,

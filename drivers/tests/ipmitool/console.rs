@@ -79,7 +79,7 @@ async fn process_a_console_is_kept_and_typed_at_and_opened_again_when_it_is_lost
     vendor.passthru(&node, "send_raw", &deactivate).await.unwrap();
     let number = std::fs::read_to_string(process(folder.path())).unwrap().trim().parse().unwrap();
     kill(Pid::from_raw(number), Signal::SIGTERM).unwrap();
-    kept(&console, &node, "[farrier: the console is lost: ", 1, &mut machine).await;
+    kept(&console, &node, "[farrier: the console session ended: ", 1, &mut machine).await;
     kept(&console, &node, "SOL Session operational", 2, &mut machine).await;
 
     // The BMC has one console for one, and the next is let in when this one has ended.

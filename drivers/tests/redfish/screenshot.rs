@@ -102,7 +102,7 @@ async fn what_is_no_picture_or_too_long_a_one_is_refused() {
             (&b"<html>log in</html>"[..], "has a screen that it shows as neither PNG nor JPEG; look whether"),
             (b"{}", "has a screen that it shows as neither PNG nor JPEG; look whether"),
             (b"", "has a screen that it shows as neither PNG nor JPEG; look whether"),
-            (&long, "with more than 4194304 bytes, which are not read"),
+            (&long, "with more than 4194304 bytes; check"),
         ] {
             let stage = Stage::of(Mockup::read(name).showing(picture, Some(0))).await;
             let error = screen(&stage).await.0.unwrap_err().to_string();

@@ -2,6 +2,7 @@
 
 mod completions;
 mod conductor;
+mod configuration;
 mod console;
 mod database;
 mod deploy;
@@ -17,6 +18,7 @@ mod watch;
 
 use crate::access::Access;
 use crate::client::{NodeApi, Workflows};
+use crate::configuration::with_environment;
 use crate::failure::{INVALID_OPTION, OPERATORS_FILE, WithCode};
 use crate::reference::Reference;
 use crate::{auth, provisioning, serve, state};
@@ -146,6 +148,11 @@ enum Command {
     Export(database::Export),
     /// Import an export into a database without records, in SQLite or PostgreSQL.
     Import(database::Import),
+    /// Check and show the configuration of `farrier serve`.
+    Config {
+        #[command(subcommand)]
+        command: configuration::ConfigurationCommand,
+    },
     /// Print a shell completion script.
     Completions(completions::Completions),
     /// Write the pages of the book about commands, options and errors.
@@ -173,7 +180,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {
         match cli.command {
-            Command::Serve(serve) => serve.run().await,
+            Command::Serve(serve) => serve.run(&command_line()).await,
             Command::Node { conductor, waiting, command } => command.run(&open(conductor)?, &waiting).await,
             Command::Conductor { conductor, command } => command.run(&open(conductor)?).await,
             Command::Deploy { conductor, deploy } => deploy.run(&open(conductor)?).await,
@@ -195,11 +202,17 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Backup(backup) => backup.run().await,
             Command::Export(export) => export.run().await,
             Command::Import(import) => import.run().await,
-            Command::Completions(completions) => completions.print(Cli::command()),
-            Command::Reference(reference) => reference.write(Cli::command()),
+            Command::Config { command } => command.run(&command_line()),
+            Command::Completions(completions) => completions.print(command_line()),
+            Command::Reference(reference) => reference.write(command_line()),
             Command::Auth { file, state_dir, command } => command.run(&file, &state_dir).code(OPERATORS_FILE),
         }
     })
+}
+
+/// The command line, with an environment variable for each option of `farrier serve`.
+pub(crate) fn command_line() -> clap::Command {
+    with_environment(Cli::command())
 }
 
 /// The conductor that the command is for.
@@ -213,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command_line().debug_assert();
     }
 
     #[test]
@@ -230,6 +243,8 @@ mod tests {
             "farrier serve --tftp-listen 0.0.0.0:69 --file-url-allowed-paths /a,/b --loader-file-paths x.efi:/x.efi",
             "farrier serve --dhcp-provider dnsmasq --dhcp-interface eno2 --dhcp-range 192.0.2.1,192.0.2.9 --tftp-server 192.0.2.1",
             "farrier serve --ipxe-use-boot-config-api false --restrict-boot-config false --http-url http://h:1",
+            "farrier config check --config-file f",
+            "farrier config show --effective --config-dir f",
             "farrier conductor list --json --url http://127.0.0.1:1",
             "farrier auth add me --role admin --state-dir /tmp/x",
             "farrier auth --auth-file f token ci --role reader",

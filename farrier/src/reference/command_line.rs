@@ -111,7 +111,6 @@ fn cells(argument: &Arg) -> [String; COLUMNS.len()] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     /// Each command and each option without a help text.
     fn without_help(cli: &Command) -> Vec<String> {
@@ -129,7 +128,7 @@ mod tests {
 
     #[test]
     fn each_command_and_each_option_has_a_help_text() {
-        let mut cli = crate::commands::Cli::command();
+        let mut cli = crate::commands::command_line();
         cli.build();
         assert_eq!(without_help(&cli), Vec::<String>::new());
         let mute = Command::new("x").subcommand(Command::new("y").about("Does").arg(Arg::new("z").long("z")));

@@ -34,13 +34,12 @@ fn pages(cli: clap::Command) -> [(&'static str, String); 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
     use std::path::Path;
 
     #[test]
     fn the_committed_pages_say_what_there_is() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
-        for (page, text) in pages(crate::commands::Cli::command()) {
+        for (page, text) in pages(crate::commands::command_line()) {
             let committed = fs::read_to_string(docs.join(page)).unwrap_or_default();
             assert!(committed == text, "docs/{page} is out of date: run cargo xtask reference");
         }

@@ -3,6 +3,8 @@
 pub(crate) mod listen;
 pub(crate) mod options;
 
+use crate::configuration::changes;
+use crate::configuration::files::ConfigurationFiles;
 use crate::failure::{INVALID_OPTION, WithCode};
 use crate::serve::listen::{ListenerOptions, renewal};
 use crate::serve::options::agents::Agents;
@@ -41,6 +43,8 @@ const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 /// Options of `farrier serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
+    #[command(flatten)]
+    configuration: ConfigurationFiles,
     #[command(flatten)]
     listeners: ListenerOptions,
     #[command(flatten)]
@@ -89,7 +93,8 @@ pub(crate) struct Serve {
 }
 
 impl Serve {
-    pub(crate) async fn run(self) -> anyhow::Result<()> {
+    /// Runs the conductor. The command line is that with which the program parsed the options.
+    pub(crate) async fn run(self, command_line: &clap::Command) -> anyhow::Result<()> {
         // Before anything that may take long: until then, a reload ends the process.
         let hangup = signal(SignalKind::hangup())?;
         let state_dir = self.state_dir.make()?;
@@ -135,6 +140,7 @@ impl Serve {
         // The node API comes last: who waits for it finds all that is before it.
         netboot.announce();
         listeners.announce();
+        listeners.looks.push(Box::new(changes(command_line, self.configuration)));
         let renewal = renewal::renew(std::mem::take(&mut listeners.looks), hangup);
         let machines = ramdisk_router(conductor.clone()).merge(boot_router(conductor.clone()));
         let machines = machines.merge(netboot.router()).merge(media);

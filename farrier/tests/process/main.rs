@@ -9,6 +9,7 @@
 #[allow(dead_code, reason = "what only the library's tests make it do")]
 mod agent;
 mod conductor;
+mod configuration;
 mod database;
 mod hardware;
 mod hostile_agent;

@@ -4,7 +4,7 @@ mod fake_disk;
 mod zoned;
 
 use super::command_set::{Cause, Hidden, Reach};
-use super::course::erase_data;
+use super::disk_erase::erase_data;
 use super::error::EraseError;
 use super::method::Method::{self, NvmeFormatUserData, NvmeSanitizeBlock, Overwrite};
 use super::settings::{Passes, Settings};
@@ -329,7 +329,7 @@ fn a12_g14_boot_areas_are_kept_by_default_and_no_disk_is_begun_when_the_agent_en
         let settings = Settings { boot_areas, ..settings(false) };
         let is_ending = move || is_ending;
         let patience = Patience { is_ending: &is_ending, ..PATIENCE };
-        let record = course::erase(&plan.targets[0], &settings, depth, &patience);
+        let record = disk_erase::erase(&plan.targets[0], &settings, depth, &patience);
         let statement = record.statement("n", "erase_devices");
         assert_eq!(statement["verdict"], verdict, "{name}: {statement}");
         assert!(statement["reason"].as_str().unwrap().contains(text), "{statement}");

@@ -48,7 +48,7 @@ pub fn plan(
     let mut faults = Vec::new();
     let plan = plan_of_parts(ip, settings, of_firmware, &mut faults);
     for fault in faults {
-        tracing::error!("{fault}; it is left out of the network, and the rest is used");
+        tracing::error!("{fault}; the agent ignores this part of the network and applies the rest");
     }
     plan
 }

@@ -1,10 +1,10 @@
 //! A DHCP lease, and using it. Each part stands for itself: what cannot be used is told and left out, and the
 //! machine gets the rest (F42).
 
+mod addresses;
 mod gateways;
-mod held;
 
-pub use held::Held;
+pub use addresses::LeaseAddresses;
 
 use super::host_name;
 use super::name_servers::{self, Source};
@@ -81,12 +81,12 @@ impl Lease {
         let interface = &self.interface;
         let routes =
             self.address.map(|own| gateways::usable(own, &self.classless, &self.routers)).unwrap_or_default();
-        let before = Held::read(root, interface);
+        let before = LeaseAddresses::read(root, interface);
         let is_own = |address| {
             before.address == Some(address)
                 || !self.part("the addresses", has_address(interface, address)).unwrap_or_default()
         };
-        let held = Held { address: self.address.filter(|own| is_own(*own)), routes };
+        let held = LeaseAddresses { address: self.address.filter(|own| is_own(*own)), routes };
         self.part("the file of the lease", held.keep(root, interface));
         self.part("the end of the lease before", before.without(&held).release(netlink, interface, metric));
         if let Some(mtu) = self.mtu {
@@ -124,14 +124,14 @@ impl Lease {
 ///
 /// The kernel's refusal.
 pub fn deconfigure(root: &Path, interface: &str) -> io::Result<()> {
-    let held = Held::read(root, interface);
+    let held = LeaseAddresses::read(root, interface);
     if let Some(address) = held.address {
         tracing::warn!(interface, %address, "the DHCP lease ended");
     }
-    if held != Held::default() {
+    if held != LeaseAddresses::default() {
         held.release(&Netlink::open()?, interface, metric(interface)?)?;
     }
-    Held::forget(root, interface);
+    LeaseAddresses::forget(root, interface);
     Ok(())
 }
 

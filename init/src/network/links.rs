@@ -10,7 +10,7 @@ use super::host_name;
 use super::infiniband;
 use super::interface::{self, mac_of};
 use super::ipv6::Listener;
-use super::lease::Held;
+use super::lease::LeaseAddresses;
 use super::name_servers;
 use super::packet_size;
 use super::plan::{Automatic, Ipv6, Kind, Plan, PlannedLink, Which};
@@ -346,7 +346,7 @@ impl Links {
         for name in names {
             // The receiver lives as long as PID 1.
             self.events.send(Event::NoDhcp(name.clone())).ok();
-            Held::forget(&self.root, &name);
+            LeaseAddresses::forget(&self.root, &name);
             packet_size::forget(&self.root, &name);
             if let Err(error) = interface::clear(&name) {
                 tracing::debug!(interface = name, %error, "the link cannot be cleared");

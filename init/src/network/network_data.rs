@@ -117,7 +117,7 @@ fn or_empty<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
 pub fn read(text: &str) -> Result<Plan> {
     let (plan, faults) = read_parts(text)?;
     for fault in faults {
-        tracing::error!("{fault}; it is left out of the network, and the rest is used");
+        tracing::error!("{fault}; the agent ignores this part of the network and applies the rest");
     }
     Ok(plan)
 }

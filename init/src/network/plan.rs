@@ -161,7 +161,7 @@ pub fn set_bond_option(bond: &mut Bond, name: &str, value: &str) -> Result<(), &
         "xmit_hash_policy" => {
             bond.hash_policy = Some(value.parse().map_err(|_| "a policy such as layer2 or layer3+4")?);
         }
-        _ => tracing::warn!("the property {name} of bonds is not known here and changes nothing"),
+        _ => tracing::warn!("the agent ignores bond property {name}: it is unknown"),
     }
     Ok(())
 }

@@ -91,7 +91,7 @@ error_codes! {
         "Correct the value that the text names; see `farrier-agent COMMAND --help`.";
     FILE = 710, "A file, a folder or standard output cannot be read or written.",
         "Check the path that the text names, its permissions and its disk.";
-    CONDUCTOR_NOT_REACHED = 711, "The server does not reach a conductor that knows it.",
+    CONDUCTOR_NOT_REACHED = 711, "The server does not reach a conductor that has its node.",
         "See the checks that failed above the error.";
     MANAGER_BREAKS_RULES = 712, "The external hardware manager breaks rules of its protocol.",
         "Correct the manager as the output of `check-manager` shows.";

@@ -235,11 +235,11 @@ impl Cell {
     /// What the loader says that was told what it is to do.
     fn said(self) -> &'static str {
         match self.machine {
-            Machine::Sent => "going on with the local disk",
-            _ if self.loader.is_pxelinux() => "going on with the local disk",
-            Machine::Scripted => "no network card of this machine has a script",
-            _ if self.loader.is_ipxe() => "no network card of this machine is to boot",
-            _ => "this machine is not to boot from the network now",
+            Machine::Sent => "booting the local disk",
+            _ if self.loader.is_pxelinux() => "booting the local disk",
+            Machine::Scripted => "the conductor has no script for this machine; loading",
+            _ if self.loader.is_ipxe() => "the conductor has no script for this machine; continuing",
+            _ => "the conductor has no boot configuration for this machine",
         }
     }
 

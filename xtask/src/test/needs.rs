@@ -1,9 +1,12 @@
 //! What the tests of each tier need beside themselves, and the variables that tell them where it is.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
 use std::thread;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
+use flate2::read::MultiGzDecoder;
 
 use super::programs::{Built, CONDUCTOR, IMAGE_BUILDER, Tier};
 use crate::build::dist::{self, Firmware};
@@ -182,9 +185,12 @@ fn machine_environment(
     let dist = dist::build_with(workspace, "x86_64", Firmware::Common, builder)?;
     let unpacked_kernel = workspace.cache().join("vmlinux");
     unpacked_kernel::write(&dist.folder.join("vmlinuz"), &unpacked_kernel)?;
+    let unpacked_ramdisk = workspace.cache().join("initramfs.cpio");
+    unpack(&dist.folder.join("initramfs.img"), &unpacked_ramdisk)?;
     Ok(vec![
         ("FARRIER_DIST", dist.folder.display().to_string()),
         ("FARRIER_UNPACKED_KERNEL", unpacked_kernel.display().to_string()),
+        ("FARRIER_UNPACKED_RAMDISK", unpacked_ramdisk.display().to_string()),
         ("FARRIER_MODULES", dist.modules.display().to_string()),
         ("FARRIER_BOOT_LOADERS", dist.boot_loaders.display().to_string()),
         ("FARRIER_PROGRAMS", dist.programs.display().to_string()),
@@ -196,6 +202,16 @@ fn machine_environment(
         ("FARRIER_PARTITION_IMAGE_SHA256", partition.sha256.clone()),
         ("FARRIER_BIN", tests.program(CONDUCTOR)?.display().to_string()),
     ])
+}
+
+/// Writes what a gzip file holds to another file.
+fn unpack(packed: &Path, file: &Path) -> Result<()> {
+    let unpack = || {
+        let mut content = MultiGzDecoder::new(BufReader::new(File::open(packed)?));
+        io::copy(&mut content, &mut File::create(file)?)
+    };
+    unpack().with_context(|| format!("cannot unpack {} to {}", packed.display(), file.display()))?;
+    Ok(())
 }
 
 /// What the ramdisk is made of, the images to deploy, and schemathesis.

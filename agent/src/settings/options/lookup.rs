@@ -41,14 +41,16 @@ impl Options {
                 "run_options" => put(&mut self.container_run_options, Words::from_json(value)),
                 _ => {
                     tracing::warn!(
-                        "the lookup set [container]{name}, which is no option here; it is ignored"
+                        "the agent ignores [container]{name} of the lookup: it has no such option"
                     );
                     continue;
                 }
             };
             if !is_set {
                 // It may hold credentials.
-                tracing::warn!("the lookup set [container]{name} to something unusable; it stays as it is");
+                tracing::warn!(
+                    "the lookup set [container]{name} to an invalid value; the agent keeps the earlier value"
+                );
             }
         }
     }

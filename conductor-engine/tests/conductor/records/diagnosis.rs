@@ -205,7 +205,7 @@ async fn last_words_are_bounded_in_size_and_time() {
         (Controller::Refuses, Some("event log: driver_info fake: is wrong; ipa-agent-token=******")),
     ] {
         let begun = Instant::now();
-        let stage = silent(controller, |settings| settings.last_words_timeout = limit).await;
+        let stage = silent(controller, |settings| settings.diagnosis_timeout = limit).await;
         let node = stage.wait_for(ProvisionState::DeployFailed).await;
         assert!(begun.elapsed() < Duration::from_secs(30), "{controller:?}");
         let words = stage.store.diagnosis(node.uuid).await.unwrap().unwrap();

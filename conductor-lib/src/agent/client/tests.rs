@@ -38,7 +38,7 @@ fn result(value: &str) -> String {
 async fn an_answer_without_an_end_is_not_kept() {
     let (client, url) = answering("200 OK", vec![b' '; 2 << 20]).await;
     let expected = format!(
-        "the agent at {url} answered clean.get_clean_steps with something unexpected: it has more than 1 MiB"
+        "the agent at {url} sent an unexpected response to clean.get_clean_steps: it has more than 1 MiB"
     );
     assert_eq!(listing(&client).await.unwrap_err().to_string(), expected);
 }
@@ -53,7 +53,7 @@ async fn n02_an_answer_is_limited_by_its_values() {
     ] {
         let (client, _) = answering("200 OK", result(&value).into_bytes()).await;
         let error = listing(&client).await.unwrap_err().to_string();
-        assert!(error.contains("something unexpected") && error.contains(said), "{error}");
+        assert!(error.contains("unexpected response") && error.contains(said), "{error}");
         let (client, _) =
             answering("200 OK", format!("{{\"commands\": [{}]}}", result(&value)).into_bytes()).await;
         assert!(client.commands().await.unwrap_err().to_string().contains(said), "{said}");

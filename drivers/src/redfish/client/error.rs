@@ -35,7 +35,7 @@ pub enum RedfishError {
     },
     /// It knows no such user, or the password is another one.
     #[error("BMC {bmc} refuses user {user:?} and the password; change redfish_username and redfish_password (it is not \
-             asked again with them for {} s, lest it lock the user out)", .pause.as_secs())]
+             asked again with them for {} s, so that the BMC does not lock the user out)", .pause.as_secs())]
     Credentials {
         /// Its address.
         bmc: String,
@@ -63,7 +63,7 @@ pub enum RedfishError {
     },
     /// It sends to another host, which would get the credentials.
     #[error(
-        "BMC {bmc} sends {request} to {target:?}, where its credentials do not go; set redfish_address to where it is"
+        "BMC {bmc} sends {request} to {target:?}, and the conductor sends no credentials there; set redfish_address to the new address"
     )]
     Redirected {
         /// Its address.
@@ -75,7 +75,7 @@ pub enum RedfishError {
     },
     /// Its answer is longer than any that makes sense.
     #[error(
-        "BMC {bmc} answers {request} with more than {limit} bytes, which are not read; look at what is at its address"
+        "BMC {bmc} answers {request} with more than {limit} bytes; check which service answers at redfish_address"
     )]
     TooLong {
         /// Its address.
@@ -86,7 +86,9 @@ pub enum RedfishError {
         limit: usize,
     },
     /// Its answer is not what Redfish has there.
-    #[error("BMC {bmc} answers {request} with {what}; look at what is at its address, and at its firmware")]
+    #[error(
+        "BMC {bmc} answers {request} with {what}; check which service answers at redfish_address, and the firmware of the BMC"
+    )]
     Nonsense {
         /// Its address.
         bmc: String,

@@ -6,6 +6,7 @@ use farrier_conductor::plan::PriorityOverride;
 
 /// Options of cleaning.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Cleaning")]
 pub(crate) struct Cleaning {
     /// Run automated cleaning before a node becomes available. With `false`, the next user can read the previous
     /// user's data.

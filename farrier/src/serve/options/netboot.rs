@@ -85,8 +85,6 @@ pub(crate) struct NetbootOptions {
     /// URL of the ramdisk API for agents that were booted from virtual media [default: the URL of the ramdisk API].
     #[arg(long, value_name = "URL")]
     external_callback_url: Option<String>,
-    #[command(flatten)]
-    images: ImageOptions,
     /// Clients that may load a virtual medium by its secret name: `anybody`, or `bmc` (only the address of its BMC;
     /// fails for BMCs behind NAT or a proxy).
     #[arg(long, value_enum, value_name = "WHO", default_value_t = Readers::Anybody, hide_possible_values = true)]
@@ -103,6 +101,8 @@ pub(crate) struct NetbootOptions {
     /// Root folder of another HTTP server: files of the other boot interfaces are written there too.
     #[arg(long, value_name = "FOLDER")]
     http_root: Option<PathBuf>,
+    #[command(flatten)]
+    images: ImageOptions,
     #[command(flatten)]
     dhcp: DhcpOptions,
 }

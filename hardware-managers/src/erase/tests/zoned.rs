@@ -4,7 +4,7 @@ use super::fake_disk::broken;
 use super::{PATIENCE, device, settings};
 use crate::erase::certificate::Record;
 use crate::erase::command_set::{Patience, Reach, SecureErase, Survey};
-use crate::erase::course::erase_data;
+use crate::erase::disk_erase::erase_data;
 use crate::erase::error::EraseError;
 use crate::erase::medium::Medium;
 use crate::erase::method::Method;

@@ -1,4 +1,4 @@
-//! On what terms an image is written, and what came of it.
+//! The settings of a write, and its report.
 
 use crate::checksum::Trust;
 use crate::format::Policy;

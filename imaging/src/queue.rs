@@ -10,11 +10,11 @@ use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// Requests at a time.
-pub(crate) const LANES: usize = 3;
+pub(crate) const DEPTH: usize = 3;
 
-/// The requests that wait and those under way, shared by who makes them and the lanes.
+/// The requests that wait and those under way, shared by the writer and the threads that send them to the disk.
 #[derive(Default)]
-pub(crate) struct Lanes {
+pub(crate) struct Queue {
     state: Mutex<State>,
     /// There is something to do, or never will be again.
     added: Condvar,
@@ -37,11 +37,11 @@ enum Request {
     Zeros { offset: u64, length: u64 },
 }
 
-/// Makes requests. The lanes end when it is dropped.
-pub(crate) struct Requests<'a>(&'a Lanes);
+/// The writer's end of the queue. The threads end when it is dropped.
+pub(crate) struct Requests<'a>(&'a Queue);
 
-impl Lanes {
-    /// Does what is asked for until nobody can ask any more: the work of one lane.
+impl Queue {
+    /// Does what is asked for until nobody can ask any more: the work of one thread.
     pub(crate) fn work(&self, target: &Target<'_>) {
         let mut zeroing = Zeroing::default();
         while let Some(request) = self.next() {
@@ -109,7 +109,7 @@ impl Requests<'_> {
     }
 
     fn add(&self, request: Request) -> Result<(), Error> {
-        let mut state = self.0.wait(|state| state.waiting.len() >= LANES)?;
+        let mut state = self.0.wait(|state| state.waiting.len() >= DEPTH)?;
         state.waiting.push_back(request);
         self.0.added.notify_one();
         Ok(())
@@ -123,8 +123,8 @@ impl Drop for Requests<'_> {
     }
 }
 
-/// A request under way. It ends as such even when its lane panics, so that nobody waits in vain.
-struct Running<'a>(&'a Lanes);
+/// A request under way. It ends as such even when its thread panics, so that nobody waits in vain.
+struct Running<'a>(&'a Queue);
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {

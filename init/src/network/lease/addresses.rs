@@ -15,14 +15,14 @@ const ROUTE: &str = "route";
 
 /// An address and routes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct LeaseAddresses {
     /// The address, unless the interface had it before the lease came.
     pub address: Option<Ipv4Net>,
     /// Routes, the default one among them.
     pub routes: Vec<Route>,
 }
 
-impl Held {
+impl LeaseAddresses {
     /// What an interface holds; nothing when nothing was kept.
     pub fn read(root: &Path, interface: &str) -> Self {
         let text = fs::read_to_string(file(root, interface)).unwrap_or_default();
@@ -101,19 +101,20 @@ mod tests {
     #[test]
     fn x17_what_was_kept_is_read_again_and_what_changed_is_told_apart() {
         let root = tempfile::tempdir().unwrap();
-        assert_eq!(Held::read(root.path(), "eth0"), Held::default());
+        assert_eq!(LeaseAddresses::read(root.path(), "eth0"), LeaseAddresses::default());
         let near = Route { destination: "198.51.100.0/24".parse().unwrap(), gateway: None };
         let default = Route::default_through([192, 0, 2, 1].into());
-        let held = Held { address: Some("192.0.2.15/24".parse().unwrap()), routes: vec![near, default] };
-        for held in [&held, &Held { address: None, ..held.clone() }, &Held::default()] {
+        let held =
+            LeaseAddresses { address: Some("192.0.2.15/24".parse().unwrap()), routes: vec![near, default] };
+        for held in [&held, &LeaseAddresses { address: None, ..held.clone() }, &LeaseAddresses::default()] {
             held.keep(root.path(), "eth0").unwrap();
-            assert_eq!(Held::read(root.path(), "eth0"), *held);
+            assert_eq!(LeaseAddresses::read(root.path(), "eth0"), *held);
         }
-        let newer = Held { address: held.address, routes: vec![default] };
-        assert_eq!(held.clone().without(&newer), Held { address: None, routes: vec![near] });
-        assert_eq!(held.clone().without(&Held::default()), held);
+        let newer = LeaseAddresses { address: held.address, routes: vec![default] };
+        assert_eq!(held.clone().without(&newer), LeaseAddresses { address: None, routes: vec![near] });
+        assert_eq!(held.clone().without(&LeaseAddresses::default()), held);
         held.keep(root.path(), "eth0").unwrap();
-        Held::forget(root.path(), "eth0");
-        assert_eq!(Held::read(root.path(), "eth0"), Held::default());
+        LeaseAddresses::forget(root.path(), "eth0");
+        assert_eq!(LeaseAddresses::read(root.path(), "eth0"), LeaseAddresses::default());
     }
 }
