@@ -1,7 +1,7 @@
 //! Making all of a disk accessible before it is erased: what a host protected area or an accessible maximum address
 //! hides is shown, and the kernel learns the size that the disk has then.
 //!
-//! Only a disk that may be erased is changed. What stays hidden fails the erasure of the disk ([`course`](super::course)).
+//! Only a disk that may be erased is changed. What stays hidden fails the erasure of the disk ([`disk_erase`](super::disk_erase)).
 
 use super::command_set::{self, Cause, Hidden, Patience};
 use farrier_disk::BlockDevice;
