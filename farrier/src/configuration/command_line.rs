@@ -5,7 +5,7 @@ use super::file::Setting;
 use super::files::ConfigurationFiles;
 use super::option::ServeOption;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Command, FromArgMatches};
+use clap::{Arg, ArgMatches, Command, FromArgMatches};
 use std::ffi::OsString;
 
 /// The command that reads configuration files.
@@ -13,15 +13,20 @@ const SERVE: &str = "serve";
 
 /// Gives each option of `farrier serve` an environment variable.
 pub(crate) fn with_environment(cli: Command) -> Command {
-    cli.mut_subcommand(SERVE, |serve| {
-        serve.mut_args(|argument| match argument.get_env() {
-            Some(_) => argument,
-            None => {
-                let name = argument.get_id().as_str().to_ascii_uppercase();
-                argument.env(format!("FARRIER_{name}")).hide_env(true)
-            }
-        })
+    cli.mut_subcommands(|command| match command.get_name() {
+        SERVE => command.mut_args(with_variable),
+        _ => command,
     })
+}
+
+fn with_variable(argument: Arg) -> Arg {
+    match argument.get_env() {
+        Some(_) => argument,
+        None => {
+            let name = argument.get_id().as_str().to_ascii_uppercase();
+            argument.env(format!("FARRIER_{name}")).hide_env(true)
+        }
+    }
 }
 
 /// The command `farrier serve` of a command line.

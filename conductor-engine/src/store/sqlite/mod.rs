@@ -6,6 +6,7 @@
 //! too. That saves a flush of the disk for each. Writers take [turns](turn), and wait ten seconds for other processes.
 
 mod backup;
+mod checkpoints;
 mod readers;
 mod turn;
 
@@ -81,6 +82,7 @@ impl SqliteStore {
         let failed = |reason: String| StoreError::Failed { location: file.display().to_string(), reason };
         make_private(file).map_err(|error| failed(error.to_string()))?;
         let options = options.filename(file).foreign_keys(true).journal_mode(SqliteJournalMode::Wal);
+        let options = options.pragma("wal_autocheckpoint", checkpoints::MOST_PAGES);
         let readers = Readers::new(options.clone(), patience);
         let (writers, feed) = (Writers::new(options, patience), ChangeFeed::default());
         Ok(Self { readers, writers, file: file.to_owned(), feed })

@@ -3,14 +3,15 @@
 //! A pool of sqlx asks each connection for a sign of life whenever a reader gives it back. A file needs none, and the question
 //! takes as long as the statement before it: each goes to the connection's thread and back.
 
-use crate::store::sql::statement::{Reader, Statement};
+use crate::store::sql::statement::{Connection as _, Reader, Row as _, Statement};
 use crate::store::sql::{Failure, Outcome};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteRow};
 use sqlx::{Connection, Executor, SqliteConnection};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
+use uuid::Uuid;
 
 /// Most readers at a time.
 const MOST: usize = 4;
@@ -42,23 +43,42 @@ impl Readers {
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<SqliteConnection>> {
         self.0.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl Reader for Readers {
-    type Row = SqliteRow;
-
-    /// A connection whose statement failed, or whose reader went away meanwhile, is closed.
-    async fn fetch(&mut self, statement: Statement) -> Outcome<Vec<SqliteRow>> {
+    /// A connection that no other reader has.
+    async fn lend(&self) -> Outcome<(SemaphorePermit<'_>, SqliteConnection)> {
         let permit = timeout(self.0.patience, self.0.permits.acquire()).await;
-        let Ok(Ok(_permit)) = permit else { return Err(Failure::NoReader(self.0.patience.as_secs())) };
+        let Ok(Ok(permit)) = permit else { return Err(Failure::NoReader(self.0.patience.as_secs())) };
         let idle = self.idle().pop();
-        let mut connection = match idle {
+        let connection = match idle {
             Some(connection) => connection,
             None => self.connect().await?,
         };
+        Ok((permit, connection))
+    }
+}
+
+/// A connection whose statement failed, or whose reader went away meanwhile, is closed.
+impl Reader for Readers {
+    type Row = SqliteRow;
+
+    async fn fetch(&mut self, statement: Statement) -> Outcome<Vec<SqliteRow>> {
+        let (_permit, mut connection) = self.lend().await?;
         let rows = connection.fetch_all(statement.search().query()?).await?;
         self.idle().push(connection);
         Ok(rows)
+    }
+
+    /// A row takes twenty times the memory of its identity, and an estate has very many.
+    async fn uuids(&mut self, statement: Statement) -> Outcome<Vec<Uuid>> {
+        let (_permit, mut connection) = self.lend().await?;
+        let mut found = Vec::new();
+        let note = |row: &SqliteRow| -> Outcome<()> {
+            found.push(row.uuid(0)?);
+            Ok(())
+        };
+        connection.each(statement.search(), note).await?;
+        self.idle().push(connection);
+        Ok(found)
     }
 }
 

@@ -4,6 +4,7 @@
 //! SQLite lets one process write at a time. While another one does, nobody here holds the turn: the head of each queue asks
 //! again after a moment, until it has waited too long.
 
+use super::checkpoints::Checkpoints;
 use crate::store::sql::statement::{Connection as _, Statement};
 use crate::store::sql::{Failure, Kept, Outcome, Writer};
 use crate::store::waits::Waits;
@@ -31,6 +32,7 @@ pub(super) struct Writers {
     records: Arc<Mutex<Option<SqliteConnection>>>,
     mailbox: Arc<Mutex<Option<SqliteConnection>>>,
     turn: Arc<Mutex<()>>,
+    checkpoints: Checkpoints,
     pub(super) waits: Waits,
 }
 
@@ -48,12 +50,14 @@ pub struct Turn {
 impl Writers {
     /// Writers that wait for so long for other processes.
     pub(super) fn new(options: SqliteConnectOptions, patience: Duration) -> Self {
+        let turn = Arc::default();
         Self {
+            checkpoints: Checkpoints::new(&options, Arc::clone(&turn)),
             options,
             patience,
             records: Arc::default(),
             mailbox: Arc::default(),
-            turn: Arc::default(),
+            turn,
             waits: Waits::default(),
         }
     }
@@ -87,6 +91,7 @@ impl Writers {
             match connection.execute(first.clone()).await {
                 Ok(rows) => {
                     self.waits.note(kept.into(), start.elapsed());
+                    self.checkpoints.count();
                     return Ok((Turn { connection, place, _turn: turn }, rows));
                 }
                 Err(Failure::Database(error)) if is_locked(&error) && start.elapsed() < self.patience => {
