@@ -58,10 +58,10 @@ impl Database {
     /// # Errors
     ///
     /// [`StoreError::Failed`] when it cannot be opened.
-    pub(crate) fn connect(&self) -> Result<Arc<dyn SqlStore>, StoreError> {
+    pub(crate) async fn connect(&self) -> Result<Arc<dyn SqlStore>, StoreError> {
         Ok(match self {
             Self::File(file) => Arc::new(SqliteStore::connect(file)?),
-            Self::Server(url) => Arc::new(PostgresStore::connect(url)?),
+            Self::Server(url) => Arc::new(PostgresStore::connect(url).await?),
         })
     }
 
@@ -71,7 +71,7 @@ impl Database {
     ///
     /// [`StoreError::Failed`] when it cannot be opened, or this version cannot use its tables.
     pub(crate) async fn open(&self) -> Result<Arc<dyn SqlStore>, StoreError> {
-        let store = self.connect()?;
+        let store = self.connect().await?;
         store.migrate().await?;
         Ok(store)
     }

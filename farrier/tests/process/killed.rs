@@ -4,7 +4,7 @@ use crate::agent::Script;
 use crate::site::{PATIENCE, Site};
 use farrier_conductor::model::{PowerState, ProvisionState};
 use farrier_engine::store::Record;
-use farrier_tests::postgres::Cluster;
+use farrier_tests::postgres::{Cluster, Pooler};
 use std::time::Instant;
 
 /// What a record says when its conductor is killed.
@@ -118,11 +118,22 @@ async fn process_a_machine_that_went_off_while_there_was_no_conductor_fails_its_
     assert_eq!(site.machine.power(), PowerState::Off);
 }
 
-/// The other conductor has another name, and nothing of the first one but the database.
 #[tokio::test(flavor = "multi_thread")]
 async fn process_a_deployment_over_postgresql_is_taken_over_by_the_conductor_that_is_left() {
     let cluster = Cluster::start().unwrap();
-    let site = Site::on_postgres(Script::default(), &cluster.database().unwrap()).await;
+    is_taken_over(&cluster.database().unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn process_a_deployment_over_pgbouncer_is_taken_over_by_the_conductor_that_is_left() {
+    let cluster = Cluster::start().unwrap();
+    let pooler = Pooler::start(&cluster, "").unwrap();
+    is_taken_over(&pooler.database().unwrap()).await;
+}
+
+/// The other conductor has another name, and nothing of the first one but the database.
+async fn is_taken_over(database: &str) {
+    let site = Site::on_postgres(Script::default(), database).await;
     let first = site.conductor("c1", "127.0.0.1:0");
     let address = first.address().to_owned();
     site.enrol(&first);

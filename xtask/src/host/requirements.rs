@@ -118,6 +118,7 @@ const REQUIREMENTS: &[Requirement] = &[
     command("curl", "curl", &[Purpose::Unit, Purpose::Machine, Purpose::WriteBench]),
     command("etcd", "etcd-server", &[Purpose::Unit]),
     file("/usr/lib/postgresql", "postgresql", &[Purpose::Unit]),
+    file("/usr/sbin/pgbouncer", "pgbouncer", &[Purpose::Unit]),
     command("ipmitool", "ipmitool", &[Purpose::Unit, Purpose::Bmc, Purpose::Client]),
     command("ipmi_sim", "openipmi", &[Purpose::Unit, Purpose::Bmc]),
     command("dnsmasq", "dnsmasq-base", &[Purpose::Disk, Purpose::Machine]),

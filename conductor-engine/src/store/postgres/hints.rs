@@ -8,6 +8,7 @@
 use crate::store::ChangeFeed;
 use rand::Rng;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
+use sqlx::{AssertSqlSafe, Executor};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::sync::mpsc::error::TrySendError;
@@ -42,13 +43,15 @@ pub struct Hints {
 }
 
 impl Hints {
-    /// Starts to send hints, and to publish those of other conductors.
-    pub fn start(pool: PgPool, options: PgConnectOptions, feed: ChangeFeed) -> Self {
+    /// Starts to send hints, and to publish those of other conductors where a connection can listen.
+    pub fn start(pool: PgPool, listener: Option<PgConnectOptions>, feed: ChangeFeed) -> Self {
         let (untold, receiver) = channel(WAITING);
         let own = Uuid::new_v4();
         let mut tasks = JoinSet::new();
         tasks.spawn(send(pool, own, receiver));
-        tasks.spawn(listen(options, own, feed));
+        if let Some(options) = listener {
+            tasks.spawn(listen(options, own, feed));
+        }
         Self { untold, _tasks: tasks }
     }
 
@@ -67,8 +70,9 @@ async fn send(pool: PgPool, own: Uuid, mut untold: Receiver<Uuid>) {
         let told: BTreeSet<_> = nodes.drain(..).map(|node| node.simple().to_string()).collect();
         let told = told.into_iter().collect::<Vec<_>>().join(" ");
         let told = format!("{} {told}", own.simple());
-        let notify = sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(told);
-        match timeout(PATIENCE, notify.execute(&pool)).await {
+        // Identities alone: a statement without parameters is one exchange, also by a pooler.
+        let notify = sqlx::raw_sql(AssertSqlSafe(format!("NOTIFY {CHANNEL}, '{told}'")));
+        match timeout(PATIENCE, pool.execute(notify)).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => {
                 tracing::debug!("other conductors did not get the notification of a change: {error}")

@@ -1,8 +1,7 @@
 //! The store for several conductors: a PostgreSQL database, 13 or later.
 //!
-//! Every conductor has a pool of connections. A read is one statement, a write one transaction, and no session keeps a lock.
-//! But a session keeps the statements that it prepares and the timeouts below, so no pooler may stand between that gives each
-//! transaction another connection (PgBouncer with `pool_mode = transaction`). Everything that is written is
+//! Every conductor has a pool of connections. A read is one statement, a write one transaction, and no session keeps a lock. A
+//! pooler may stand between that gives each transaction another connection ([`session`]). Everything that is written is
 //! written through a power cut of the server (`synchronous_commit` as the server has it), leases too: others of the same
 //! database go on, and must not find an older one.
 //!
@@ -10,15 +9,15 @@
 //! statement after thirty (`statement_timeout`), and for a server that says nothing at all after forty.
 
 mod hints;
+mod session;
 
 use crate::store::sql::migration::{self, LAYOUTS, Layout, Migrated};
-use crate::store::sql::statement::{Connection, Reader, Statement};
+use crate::store::sql::statement::{Connection, Statement};
 use crate::store::sql::statements::Dialect;
-use crate::store::sql::{Database, Failure, Kept, Outcome, Trouble, Writer};
+use crate::store::sql::{Database, Failure, Kept, Outcome, Trouble, Writer, told};
 use crate::store::{ChangeFeed, StoreError, Waits};
-use futures_util::TryStreamExt;
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
-use sqlx::{Executor, Postgres, Transaction};
+use session::{Readers, Route, Session};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
@@ -58,6 +57,7 @@ const CONNECTION: &str = "08";
 #[derive(Debug)]
 pub struct PostgresStore {
     pool: PgPool,
+    route: Route,
     location: String,
     feed: ChangeFeed,
     hints: hints::Hints,
@@ -73,35 +73,34 @@ impl PostgresStore {
     /// [`StoreError::Failed`] when the URL cannot be read, the server cannot be reached or refuses, or the tables are of
     /// another version.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
-        let store = Self::connect(url)?;
+        let store = Self::connect(url).await?;
         migration::until_made(&store, LAYOUTS).await.map_err(|failure| store.told(failure))?;
         Ok(store)
     }
 
-    /// Opens the database, and leaves its tables as they are. The server is asked when something is read or written. Needs a
-    /// runtime.
+    /// Opens the database, and leaves its tables as they are.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Failed`] when the URL cannot be read.
-    pub fn connect(url: &str) -> Result<Self, StoreError> {
+    /// [`StoreError::Failed`] when the URL cannot be read or the server refuses, [`StoreError::Unreachable`].
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let options = PgConnectOptions::from_str(url).map_err(|error| StoreError::Failed {
             // The URL may have a password.
             location: "postgres://".to_owned(),
             reason: format!("unreadable URL: {error}"),
         })?;
-        Ok(Self::with(options))
-    }
-
-    fn with(options: PgConnectOptions) -> Self {
-        let options = options.application_name("farrier").options(SERVER_TIMEOUTS);
+        let location = location(&options);
         let pool = PgPoolOptions::new()
             .max_connections(CONNECTIONS)
             .acquire_timeout(CONNECT_PATIENCE)
             .connect_lazy_with(options.clone());
+        let route = Route::find(&pool, &options).await;
+        let route = route.map_err(|failure| told::<Self>(failure, location.clone()))?;
         let feed = ChangeFeed::default();
-        let hints = hints::Hints::start(pool.clone(), options.clone(), feed.clone());
-        Self { pool, location: location(&options), feed, hints, waits: Waits::default() }
+        // A pooler has no connection that could listen.
+        let listener = (route == Route::Direct).then(|| route.options(&options));
+        let hints = hints::Hints::start(pool.clone(), listener, feed.clone());
+        Ok(Self { pool, route, location, feed, hints, waits: Waits::default() })
     }
 }
 
@@ -122,94 +121,50 @@ async fn in_time<T>(answer: impl Future<Output = Result<T, sqlx::Error>> + Send)
     }
 }
 
-impl Reader for PgPool {
-    type Row = PgRow;
-
-    async fn fetch(&mut self, statement: Statement) -> Outcome<Vec<PgRow>> {
-        in_time((&*self).fetch_all(statement.search().query()?)).await
-    }
-}
-
-impl Reader for PgConnection {
-    type Row = PgRow;
-
-    async fn fetch(&mut self, statement: Statement) -> Outcome<Vec<PgRow>> {
-        in_time(self.fetch_all(statement.query()?)).await
-    }
-}
-
-impl Connection for PgConnection {
-    async fn each<E: From<Failure> + Send>(
-        &mut self,
-        statement: Statement,
-        mut found: impl FnMut(&PgRow) -> Result<(), E> + Send,
-    ) -> Result<(), E> {
-        let mut rows = Executor::fetch(self, statement.query().map_err(Failure::from)?);
-        while let Some(row) = in_time(rows.try_next()).await? {
-            found(&row)?;
-        }
-        Ok(())
-    }
-
-    async fn execute(&mut self, statement: Statement) -> Outcome<u64> {
-        Ok(in_time(Executor::execute(self, statement.query()?)).await?.rows_affected())
-    }
-}
-
-impl Writer for Transaction<'static, Postgres> {
-    type Connection = PgConnection;
-
-    fn connection(&mut self) -> &mut PgConnection {
-        self
-    }
-
-    async fn commit(self) -> Outcome<()> {
-        in_time(Transaction::commit(self)).await
-    }
-
-    async fn roll_back(self) -> Outcome<()> {
-        in_time(self.rollback()).await
-    }
-}
-
 impl Database for PostgresStore {
     const DIALECT: Dialect = Dialect::Postgres;
-    type Readers = PgPool;
-    type Writer = Transaction<'static, Postgres>;
-    type Snapshot = Transaction<'static, Postgres>;
+    type Readers = Readers;
+    type Writer = Session;
+    type Snapshot = Session;
 
-    /// All of it is one transaction: two processes that begin at once do not see half of each other's.
     async fn make_tables(&self, layouts: &'static [Layout]) -> Outcome<Migrated> {
-        let mut transaction = in_time(self.pool.begin()).await?;
-        let migrated = migration::run(Self::DIALECT, &mut *transaction, layouts).await?;
-        in_time(transaction.commit()).await?;
-        Ok(migrated)
+        self.route.migrate(&self.pool, layouts).await
     }
 
-    async fn snapshot(&self) -> Outcome<Transaction<'static, Postgres>> {
-        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-        let mut transaction = in_time(self.pool.begin_with(begin)).await?;
+    async fn snapshot(&self) -> Outcome<Session> {
+        let kind = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+        let mut session = self.route.begin(&self.pool, kind).await?;
         // A table may be read for as long as its reader needs.
-        in_time(Executor::execute(&mut *transaction, "SET LOCAL statement_timeout = 0")).await?;
-        Ok(transaction)
+        session.run("SET LOCAL statement_timeout = 0").await?;
+        Ok(session)
     }
 
-    fn readers(&self) -> PgPool {
-        self.pool.clone()
+    fn readers(&self) -> Readers {
+        Readers { pool: self.pool.clone(), route: self.route }
     }
 
-    async fn writer(&self, kept: Kept) -> Outcome<Transaction<'static, Postgres>> {
+    async fn writer(&self, kept: Kept) -> Outcome<Session> {
         let start = Instant::now();
-        let transaction = in_time(self.pool.begin()).await?;
+        let session = self.route.begin(&self.pool, "BEGIN").await?;
         self.waits.note(kept.into(), start.elapsed());
-        Ok(transaction)
+        Ok(session)
     }
 
     async fn run(&self, kept: Kept, statement: Statement) -> Outcome<u64> {
-        let start = Instant::now();
-        let mut connection = in_time(self.pool.acquire()).await?;
-        self.waits.note(kept.into(), start.elapsed());
-        Connection::execute(&mut *connection, statement).await
+        match self.route {
+            Route::Direct => {
+                let start = Instant::now();
+                let mut connection = in_time(self.pool.acquire()).await?;
+                self.waits.note(kept.into(), start.elapsed());
+                Connection::execute(&mut *connection, statement).await
+            }
+            Route::Pooler => {
+                let mut session = self.writer(kept).await?;
+                let rows = session.execute(statement).await?;
+                session.commit().await?;
+                Ok(rows)
+            }
+        }
     }
 
     fn feed(&self) -> &ChangeFeed {

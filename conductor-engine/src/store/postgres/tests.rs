@@ -4,9 +4,10 @@ use crate::store::postgres::*;
 use crate::store::sql::Database;
 use crate::store::sql::constraints::postgres_names;
 use crate::store::sql::migration::{later, until_made};
+use crate::store::sql::statement::{Reader, Row as _};
 use crate::store::{CatalogueStore, Changed, Changes, NodeStore, StoreError, Terms};
 use farrier_conductor::model::{NewNode, Node};
-use farrier_tests::postgres::Cluster;
+use farrier_tests::postgres::{Cluster, Pooler};
 use sqlx::Row;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,12 +28,67 @@ async fn process_it_does_what_every_store_must_do() {
     conformance(make).await.unwrap();
 }
 
+/// PgBouncer gives each transaction any of two connections.
+#[tokio::test]
+async fn process_it_does_what_every_store_must_do_behind_a_pooler_in_transaction_mode() {
+    let cluster = Cluster::start().unwrap();
+    let pooler = Pooler::start(&cluster, "").unwrap();
+    let make = async || {
+        let store = PostgresStore::open(&pooler.database().unwrap()).await.unwrap();
+        assert_eq!(store.route, Route::Pooler);
+        store
+    };
+    conformance(make).await.unwrap();
+    conductors_that_start_at_once_make_the_tables_once(|| pooler.database().unwrap()).await;
+    one_of_many_takes_a_lease(&pooler.database().unwrap()).await;
+    a_change_behind_a_pooler_is_told_to_conductors_that_listen(&cluster, &pooler).await;
+    the_timeouts_are_those_of_each_transaction(&pooler.database().unwrap()).await;
+}
+
+async fn a_change_behind_a_pooler_is_told_to_conductors_that_listen(cluster: &Cluster, pooler: &Pooler<'_>) {
+    let url = cluster.database().unwrap();
+    let direct = PostgresStore::open(&url).await.unwrap();
+    assert_eq!(direct.route, Route::Direct);
+    let store = PostgresStore::open(&pooler.before(&url)).await.unwrap();
+    let (mut changes, node) = (direct.changed(), Uuid::new_v4());
+    let told = async {
+        store.publish(node);
+        while timeout(Duration::from_millis(100), heard(&mut changes, node)).await.is_err() {
+            store.publish(node);
+        }
+    };
+    timeout(PATIENCE, told).await.unwrap();
+}
+
+async fn the_timeouts_are_those_of_each_transaction(url: &str) {
+    let store = PostgresStore::open(url).await.unwrap();
+    let mut session = store.writer(Kept::Always).await.unwrap();
+    for (name, value) in SERVER_TIMEOUTS {
+        let setting = Statement::new("SELECT current_setting($1)").bind(name);
+        let row = session.fetch_one(setting).await.unwrap().unwrap();
+        let expected = if value == "60s" { "1min" } else { value };
+        assert_eq!(row.text(0).unwrap(), expected, "{name}");
+    }
+}
+
+/// A site may let PgBouncer ignore the settings that it does not know.
+#[tokio::test]
+async fn process_a_pooler_that_forgets_settings_is_found_too() {
+    let cluster = Cluster::start().unwrap();
+    let pooler = Pooler::start(&cluster, "ignore_startup_parameters = extra_float_digits,options").unwrap();
+    let store = PostgresStore::open(&pooler.database().unwrap()).await.unwrap();
+    assert_eq!(store.route, Route::Pooler);
+    let node = node("first");
+    store.create(&node).await.unwrap();
+    assert_eq!(store.get(node.uuid).await.unwrap().unwrap().node, node);
+}
+
 #[tokio::test]
 async fn process_a_database_is_shared_from_its_first_start_on() {
     let cluster = Cluster::start().unwrap();
-    conductors_that_start_at_once_make_the_tables_once(&cluster).await;
+    conductors_that_start_at_once_make_the_tables_once(|| cluster.database().unwrap()).await;
     every_unique_constraint_of_the_tables_that_clients_write_is_known(&cluster).await;
-    one_of_many_takes_a_lease(&cluster).await;
+    one_of_many_takes_a_lease(&cluster.database().unwrap()).await;
     a_change_is_told_to_other_conductors_and_once_to_its_own(&cluster).await;
     a_table_of_another_conductor_is_known_in_any_language(&cluster).await;
     tables_of_another_version_are_left_alone(&cluster).await;
@@ -117,9 +173,9 @@ async fn documents_are_written_only_as_they_were_read(cluster: &Cluster) {
     assert_eq!(written, 1);
 }
 
-async fn conductors_that_start_at_once_make_the_tables_once(cluster: &Cluster) {
+async fn conductors_that_start_at_once_make_the_tables_once(database: impl Fn() -> String) {
     for _ in 0..3 {
-        let url = cluster.database().unwrap();
+        let url = database();
         let opened: Vec<_> = (0..6)
             .map(|_| {
                 let url = url.clone();
@@ -141,10 +197,9 @@ async fn every_unique_constraint_of_the_tables_that_clients_write_is_known(clust
     assert_eq!(found, postgres_names().map(str::to_owned).collect());
 }
 
-async fn one_of_many_takes_a_lease(cluster: &Cluster) {
-    let url = cluster.database().unwrap();
-    let store = Arc::new(PostgresStore::open(&url).await.unwrap());
-    let other = Arc::new(PostgresStore::open(&url).await.unwrap());
+async fn one_of_many_takes_a_lease(url: &str) {
+    let store = Arc::new(PostgresStore::open(url).await.unwrap());
+    let other = Arc::new(PostgresStore::open(url).await.unwrap());
     let node = node("first");
     store.create(&node).await.unwrap();
     for round in 1..=20 {
@@ -229,7 +284,7 @@ async fn tables_of_another_version_are_left_alone(cluster: &Cluster) {
 
 async fn a_program_and_a_later_one_share_a_database(cluster: &Cluster) {
     let url = cluster.database().unwrap();
-    let after = PostgresStore::connect(&url).unwrap();
+    let after = PostgresStore::connect(&url).await.unwrap();
     until_made(&after, later(true)).await.unwrap();
     let before = PostgresStore::open(&url).await.unwrap();
     let node = node("first");

@@ -18,7 +18,7 @@ async fn process_ten_thousand_nodes_are_equal_in_both_databases() {
     let file = exported(&source).await;
     let expected = u64::from(NODES * (13 + HISTORY));
 
-    let postgres = PostgresStore::connect(&cluster.database().unwrap()).unwrap();
+    let postgres = PostgresStore::connect(&cluster.database().unwrap()).await.unwrap();
     let rows = postgres.import(&mut BufReader::new(Cursor::new(&file))).await.unwrap();
     assert_eq!(rows, expected);
     let of_postgres = exported(&postgres).await;

@@ -31,7 +31,6 @@ use crate::store::{ChangeFeed, StoreError, Waits, WriteKind};
 use migration::{Layout, Migrated};
 use statement::{Connection, Reader, Statement};
 use statements::Dialect;
-use std::ops::DerefMut;
 use uuid::Uuid;
 
 /// How well a write is kept.
@@ -61,7 +60,7 @@ pub trait Database: Send + Sync + 'static {
     /// A turn to write.
     type Writer: Writer;
     /// A connection whose statements see all tables as they are at one moment.
-    type Snapshot: DerefMut<Target: Connection + Sized> + Send;
+    type Snapshot: Connection;
 
     /// Carries out the migrations that the database has not ([`migration::run`]), in a transaction or connection of its own.
     fn make_tables(&self, layouts: &'static [Layout]) -> impl Future<Output = Outcome<Migrated>> + Send;
@@ -96,20 +95,20 @@ pub trait Database: Send + Sync + 'static {
 
     /// A failure, with the name of this store.
     fn told(&self, failure: Failure) -> StoreError {
-        let location = self.location();
-        match failure {
-            Failure::Told(error) => error,
-            Failure::Database(error) if Self::trouble(&error) == Trouble::NoRoom => {
-                StoreError::Full { location }
-            }
-            Failure::Database(error) if Self::trouble(&error) == Trouble::Locked => {
-                StoreError::Busy { location }
-            }
-            failure if is_unreachable::<Self>(&failure) => {
-                StoreError::Unreachable { location, reason: failure.to_string() }
-            }
-            failure => StoreError::Failed { location, reason: failure.to_string() },
+        told::<Self>(failure, self.location())
+    }
+}
+
+/// A failure, with the name of a store.
+pub fn told<D: Database + ?Sized>(failure: Failure, location: String) -> StoreError {
+    match failure {
+        Failure::Told(error) => error,
+        Failure::Database(error) if D::trouble(&error) == Trouble::NoRoom => StoreError::Full { location },
+        Failure::Database(error) if D::trouble(&error) == Trouble::Locked => StoreError::Busy { location },
+        failure if is_unreachable::<D>(&failure) => {
+            StoreError::Unreachable { location, reason: failure.to_string() }
         }
+        failure => StoreError::Failed { location, reason: failure.to_string() },
     }
 }
 

@@ -137,7 +137,7 @@ impl Database for SqliteStore {
     const DIALECT: Dialect = Dialect::Sqlite;
     type Readers = Readers;
     type Writer = Turn;
-    type Snapshot = Box<SqliteConnection>;
+    type Snapshot = SqliteConnection;
 
     /// Opening is a part of it: a new file is switched to a log, for which SQLite does not wait while another process does so.
     async fn make_tables(&self, layouts: &'static [Layout]) -> Outcome<Migrated> {
@@ -148,10 +148,10 @@ impl Database for SqliteStore {
     }
 
     /// The first statement that reads begins the moment, for as long as the connection has its transaction.
-    async fn snapshot(&self) -> Outcome<Box<SqliteConnection>> {
+    async fn snapshot(&self) -> Outcome<SqliteConnection> {
         let mut connection = self.writers.open(Kept::Always).await?;
         sqlx::query("BEGIN").execute(&mut connection).await?;
-        Ok(Box::new(connection))
+        Ok(connection)
     }
 
     fn readers(&self) -> Readers {

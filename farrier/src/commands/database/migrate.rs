@@ -13,7 +13,7 @@ pub(crate) struct Migrate {
 
 impl Migrate {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let store = self.database.database().connect()?;
+        let store = self.database.database().connect().await?;
         print!("{}", report(&store.migrate().await?));
         Ok(())
     }

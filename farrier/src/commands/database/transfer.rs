@@ -32,7 +32,7 @@ impl Export {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let database = self.database.database();
         database.check_exists()?;
-        let store = database.connect()?;
+        let store = database.connect().await?;
         if self.file == Path::new(STANDARD) {
             store.export(&mut BufWriter::new(io::stdout())).await?;
             return Ok(());
@@ -55,7 +55,7 @@ impl Import {
                 Box::new(BufReader::new(file.with_context(unread)?))
             }
         };
-        let store = self.database.database().connect()?;
+        let store = self.database.database().connect().await?;
         let rows = store.import(&mut from).await?;
         println!("{rows} rows imported");
         Ok(())

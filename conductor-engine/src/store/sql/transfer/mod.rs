@@ -24,7 +24,6 @@ use crate::store::{Store, StoreError};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write};
-use std::ops::DerefMut;
 
 /// The name of the format.
 const FORMAT: &str = "farrier-export";
@@ -144,7 +143,7 @@ impl<D: Database> SqlStore for D {
 
     async fn export(&self, to: &mut (dyn Write + Send)) -> Result<u64, TransferError> {
         let mut snapshot = self.snapshot().await.map_err(|failure| self.told(failure))?;
-        export::export(self, snapshot.deref_mut(), to).await
+        export::export(self, &mut snapshot, to).await
     }
 
     async fn import(&self, from: &mut (dyn BufRead + Send)) -> Result<u64, TransferError> {

@@ -1,9 +1,14 @@
 //! A PostgreSQL server of a test, in a folder of its own, reached by a Unix socket or by TLS.
 
+mod pooler;
+
+pub use pooler::Pooler;
+
 use crate::machine::free_port;
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -199,9 +204,14 @@ impl Files {
         fs::read_to_string(self.folder.path().join(LOG)).unwrap_or_default()
     }
 
-    /// A program that does not run as root, which the server refuses.
+    /// A program of the server.
     fn as_server(&self, program: &str) -> Command {
-        let mut command = Command::new(self.programs.join(program));
+        self.as_account(self.programs.join(program))
+    }
+
+    /// A program that does not run as root, which the server refuses.
+    fn as_account(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
         if let Some((user, group)) = self.account {
             command.uid(user).gid(group);
         }
