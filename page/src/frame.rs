@@ -1,5 +1,6 @@
 //! What every page has around its content.
 
+use crate::address::ESTATE;
 use crate::assets::{HTMX, LIVE, STYLE};
 use crate::html;
 use crate::session::Visitor;
@@ -65,9 +66,10 @@ fn ways(visitor: &Visitor) -> Markup {
             nav aria-label="Pages" {
                 a href="/page/" { "Nodes" }
                 a href="/page/?needs=operator" { "Nodes that need an operator" }
+                a href=(ESTATE) { "Estate" }
             }
             div.visitor {
-                (html::text(&visitor.identity.name)) " (" (visitor.identity.role.to_string()) ")"
+                span { (html::text(&visitor.identity.name)) " (" (visitor.identity.role.to_string()) ")" }
                 @if visitor.is_signed_in {
                     form method="post" action="/page/sign-out" {
                         (token(visitor))

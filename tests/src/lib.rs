@@ -6,6 +6,7 @@
 pub mod agent;
 pub mod bmc;
 pub mod book;
+pub mod browser;
 pub mod cells;
 pub mod conductor;
 pub mod disk;

@@ -2,6 +2,7 @@
 
 mod agent;
 mod builder;
+mod estate;
 mod explain;
 mod figures;
 mod machine;
@@ -40,7 +41,7 @@ pub struct Catalogue(Conductor);
 #[derive(Clone)]
 pub struct Ramdisks(Conductor);
 
-/// What is known of what happened to a node: its explanation, inventory, certificates of erasure and logs.
+/// What is known of what happened to a node: its explanation, inventory, certificates of erasure and logs; and to all nodes.
 #[derive(Clone)]
 pub struct KeptEvidence(Conductor);
 
@@ -84,7 +85,7 @@ impl Conductor {
         Ramdisks(self.clone())
     }
 
-    /// What is known of what happened to a node: its explanation, inventory, certificates of erasure and logs.
+    /// What is known of what happened to a node: its explanation, inventory, certificates of erasure and logs; and to all nodes.
     pub fn evidence(&self) -> KeptEvidence {
         KeptEvidence(self.clone())
     }

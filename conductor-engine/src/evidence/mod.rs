@@ -5,6 +5,7 @@ pub mod boot_trace;
 pub mod console_log;
 pub mod diagnosis;
 pub mod erasing;
+pub mod estate;
 pub mod events;
 pub(crate) mod log_files;
 pub mod state_times;

@@ -10,7 +10,19 @@ const ROW: &str = "n-";
 /// The `id` of the numbers of nodes by state.
 pub(crate) const STATES: &str = "states";
 
-/// A part of a page, by its `id`.
+/// The `id` of the part that every page of a node has.
+pub(crate) const STANDING: &str = "standing";
+
+/// The `id` of the timeline of a node.
+pub(crate) const LIFE: &str = "life";
+
+/// The `id` of what a node waits for.
+pub(crate) const TOLD: &str = "told";
+
+/// The `id` of the orders of a node. They hang on its row alone: what a user types there outlives the progress of a step.
+pub(crate) const ORDERS: &str = "orders";
+
+/// A part of a list, by its `id`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The row of a node in the list.

@@ -66,11 +66,11 @@ pub(crate) struct Order {
 
 /// The orders; the first one is that of an address without one.
 pub(crate) const ORDERS: &[Order] = &[
-    order("operator", "Those that need an operator first, then by enrolment", "created_at", false, true),
+    order("operator", "Needs an operator first", "created_at", false, true),
     order("name", "Name", "name", false, false),
-    order("changed", "State, changed last first", "provision_updated_at", true, false),
-    order("waiting", "State, unchanged for the longest first", "provision_updated_at", false, false),
-    order("newest", "Enrolled last first", "created_at", true, false),
+    order("changed", "State changed last", "provision_updated_at", true, false),
+    order("waiting", "Longest in its state", "provision_updated_at", false, false),
+    order("newest", "Enrolled last", "created_at", true, false),
 ];
 
 const fn order(

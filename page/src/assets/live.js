@@ -25,8 +25,9 @@
         const path = main.dataset.parts + wanted.map((id) => `&part=${id}`).join("");
         await htmx.ajax("GET", path, { target: main, swap: "none" });
       } else {
+        const others = wanted.filter((id) => id !== "standing").map((id) => `#${id}:outerMorph`).join(",");
         await htmx.ajax("GET", main.dataset.page, {
-          target: "#standing", select: "#standing", selectOOB: "#life:outerMorph", swap: "outerMorph",
+          target: "#standing", select: "#standing", selectOOB: others, swap: "outerMorph",
         });
       }
     } catch {
@@ -41,6 +42,11 @@
   stream.onmessage = (event) => {
     for (const line of event.data.split("\n")) {
       const [id, version] = line.split(" ");
+      if (id === "standing" && version.startsWith("gone")) {
+        stream.close();
+        say("The node does not exist any more. This page shows what it was.");
+        return;
+      }
       const part = document.getElementById(id);
       if (part && part.dataset.version !== version) changed.add(id);
     }

@@ -2,7 +2,7 @@
 
 use super::Live;
 use super::watch::{Seen, Watched};
-use crate::address::part::{Part, STATES, Version};
+use crate::address::part::{LIFE, ORDERS, Part, STANDING, STATES, TOLD, Version};
 use crate::form::Form;
 use crate::refusal::Refusal;
 use axum::extract::{RawQuery, State};
@@ -20,16 +20,13 @@ use uuid::Uuid;
 const MOST: usize = 200;
 
 /// A stream ends after this time. The browser asks for another one then, which it gets if its user may still look.
-const LIFE: Duration = Duration::from_secs(120);
+const STREAM_LIFE: Duration = Duration::from_secs(120);
 
 /// A sign of life, so that a proxy does not end a stream that is silent.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
 /// Shortest time after which a browser asks for another stream, and how much longer that may be: not all ask at once.
 const RETRY_MILLISECONDS: (u64, u64) = (500, 1500);
-
-/// The `id` of the part that every page of a node has.
-pub(crate) const STANDING: &str = "standing";
 
 /// The version of a row whose node is gone.
 const GONE: &str = "gone";
@@ -75,7 +72,7 @@ pub(crate) async fn stream(
         has_states,
         sent: HashMap::new(),
         sent_states: None,
-        end: Instant::now() + LIFE,
+        end: Instant::now() + STREAM_LIFE,
         has_begun: false,
     };
     let events = unfold(sender, |mut sender| async move {
@@ -115,16 +112,21 @@ impl Sender {
         for (uuid, version) in
             self.watched.nodes().iter().filter_map(|uuid| Some((uuid, seen.rows.get(uuid)?)))
         {
-            let version = version.map_or_else(|| GONE.to_owned(), |version| version.to_string());
-            let (id, version) = match self.node {
-                Some(node) => (STANDING.to_owned(), node_version(&self.conductor, node, &version)),
-                None => (Part::Row(*uuid).to_string(), version),
-            };
-            if self.sent.get(uuid) != Some(&version) {
-                // A text can always be written to.
-                let _ = writeln!(lines, "{id} {version}");
-                self.sent.insert(*uuid, version);
+            let row = version.map_or_else(|| GONE.to_owned(), |version| version.to_string());
+            let version =
+                self.node.map_or_else(|| row.clone(), |node| node_version(&self.conductor, node, &row));
+            if self.sent.get(uuid) == Some(&version) {
+                continue;
             }
+            // A text can always be written to.
+            let _ = match self.node {
+                Some(_) => writeln!(
+                    lines,
+                    "{STANDING} {version}\n{LIFE} {version}\n{TOLD} {version}\n{ORDERS} {row}"
+                ),
+                None => writeln!(lines, "{} {version}", Part::Row(*uuid)),
+            };
+            self.sent.insert(*uuid, version);
         }
         if self.has_states && seen.states.is_some() && self.sent_states != seen.states {
             self.sent_states = seen.states;

@@ -1,6 +1,7 @@
 //! What a node does, what it waits for, what went wrong last, and the orders that it can have.
 
 use super::parts::NodePage;
+use crate::address::part::{ORDERS, TOLD};
 use crate::form::Form;
 use crate::orders::{OrderKind, form::orders};
 use crate::refusal::Refusal;
@@ -35,11 +36,13 @@ pub(crate) async fn show(
         @if let Some(ordered) = ordered {
             (frame::notice(&format!("The order {:?} was accepted. This page shows the node as it is now.", ordered.label)))
         }
-        (explained(&explanation, now))
-        @if let Some(error) = &node.last_error {
-            section aria-labelledby="error" { h2 #error { "Last error" } p.failure { (html::text(error)) } }
+        div #(TOLD) data-version=(page.version) {
+            (explained(&explanation, now))
+            @if let Some(error) = &node.last_error {
+                section aria-labelledby="error" { h2 #error { "Last error" } p.failure { (html::text(error)) } }
+            }
         }
-        (orders(&visitor, node, conductor.settings()))
+        div #(ORDERS) data-version=(page.row) { (orders(&visitor, node, conductor.settings())) }
         section aria-labelledby="record" { h2 #record { "Record" } (record(&conductor, node, now)) }
     };
     Ok(page.show(&visitor, "", &content))

@@ -2,9 +2,10 @@
 
 use super::timeline::done;
 use crate::address::EVENTS;
+use crate::address::part::STANDING;
 use crate::frame::{self, Live};
 use crate::html;
-use crate::live::events::{STANDING, node_version};
+use crate::live::events::node_version;
 use crate::nodes::rows;
 use crate::refusal::Refusal;
 use crate::session::Visitor;
@@ -15,10 +16,14 @@ use maud::{Markup, html};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+/// The ends of the paths of the pages that show changes of more than the state.
+const OVERVIEW: &str = "";
+const TIMELINE: &str = "/timeline";
+
 /// The pages of a node: the end of each path, and its name.
 const PAGES: [(&str, &str); 7] = [
-    ("", "Overview"),
-    ("/timeline", "Timeline"),
+    (OVERVIEW, "Overview"),
+    (TIMELINE, "Timeline"),
     ("/explanation", "Ask the machine"),
     ("/hardware", "Hardware"),
     ("/interfaces", "Interfaces"),
@@ -26,15 +31,15 @@ const PAGES: [(&str, &str); 7] = [
     ("/logs", "Logs and console"),
 ];
 
-/// The `id` of the timeline.
-pub(super) const LIFE: &str = "life";
-
 /// A node as its pages show it.
 pub(super) struct NodePage {
     pub(super) node: Node,
     pub(super) timeline: Timeline,
     pub(super) now: OffsetDateTime,
-    version: String,
+    /// The version of its row in the list.
+    pub(super) row: String,
+    /// The version of its state and its progress.
+    pub(super) version: String,
 }
 
 impl NodePage {
@@ -49,7 +54,7 @@ impl NodePage {
         let version = node_version(conductor, uuid, &row);
         let node = conductor.node(&uuid.to_string()).await?;
         let timeline = conductor.evidence().timeline(&uuid.to_string()).await?;
-        Ok(Self { node, timeline, now: conductor.now(), version })
+        Ok(Self { node, timeline, now: conductor.now(), row, version })
     }
 
     /// One of its pages. `path` is the end of its own path.
@@ -69,7 +74,8 @@ impl NodePage {
         let live = Live {
             events: format!("{EVENTS}?node={}", node.uuid),
             parts: None,
-            page: Some(address("/timeline")),
+            // The others may ask a machine, and the state is on every page.
+            page: Some(address(if path == OVERVIEW { OVERVIEW } else { TIMELINE })),
         };
         frame::live_page(&node.label(), visitor, &live, &whole)
     }

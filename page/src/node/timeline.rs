@@ -1,6 +1,7 @@
 //! The life of a node: its phases, the newest first, with their states and steps.
 
-use super::parts::{LIFE, NodePage};
+use super::parts::NodePage;
+use crate::address::part::LIFE;
 use crate::html;
 use crate::refusal::Refusal;
 use crate::session::Visitor;
@@ -36,7 +37,7 @@ pub(crate) async fn show(
     let page = NodePage::open(&conductor, &id).await?;
     let phases = page.timeline.phases.iter().enumerate().rev();
     let content = html! {
-        div #(LIFE) { @for (number, phase) in phases { (section(number, phase, page.now)) } }
+        div #(LIFE) data-version=(page.version) { @for (number, phase) in phases { (section(number, phase, page.now)) } }
     };
     Ok(page.show(&visitor, "/timeline", &content))
 }

@@ -14,14 +14,15 @@ use uuid::Uuid;
 /// Rows of a page.
 const ROWS: u32 = 100;
 
-/// What rows show.
-const COLUMNS: [&str; 10] = [
+/// What rows show, and what the orders of a node hang on.
+const COLUMNS: [&str; 11] = [
     "name",
     "driver",
     "conductor_group",
     "provision_state",
     "provision_updated_at",
     "power_state",
+    "target_power_state",
     "maintenance",
     "fault",
     "instance_name",
@@ -43,10 +44,10 @@ impl Row {
         self.0.uuid
     }
 
-    /// The version of what it shows.
+    /// The version of what it shows, and of whether a conductor works on the node: orders are offered after that.
     pub(crate) fn version(&self) -> Version {
         let shown = COLUMNS.map(|column| self.0.field(column).map(Value::to_string));
-        Version::of(shown)
+        Version::of((shown, self.0.field("reservation").map(Value::to_string)))
     }
 
     /// What people call it.
@@ -78,11 +79,13 @@ impl Row {
 /// The rows of some nodes, of those that there are.
 pub(crate) async fn of(conductor: &Conductor, nodes: &[Uuid]) -> Result<Vec<Row>, StoreError> {
     let uuids = nodes.iter().map(Uuid::to_string).collect();
-    let selection = Selection {
-        filters: vec![Filter::IsOneOf(NodeColumn::UUID, uuids)],
-        columns: COLUMNS.map(column).to_vec(),
-        ..Selection::first(nodes.len() as u32)
-    };
+    let filters = vec![Filter::IsOneOf(NodeColumn::UUID, uuids)];
+    select(conductor, Selection { filters, ..Selection::first(nodes.len() as u32) }).await
+}
+
+/// The rows of a selection, with the columns that rows show.
+pub(crate) async fn select(conductor: &Conductor, selection: Selection) -> Result<Vec<Row>, StoreError> {
+    let selection = Selection { columns: COLUMNS.map(column).to_vec(), ..selection };
     Ok(conductor.store().outlines(&selection).await?.into_iter().map(Row).collect())
 }
 

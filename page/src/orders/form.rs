@@ -19,8 +19,8 @@ pub(crate) fn orders(visitor: &Visitor, node: &Node, settings: &Settings) -> Mar
         allowed.iter().map(|(kind, _)| *kind).partition(|kind| matches!(kind.what, What::Verb(_)));
     let form = |kind: &OrderKind| order(visitor, node, kind, &kind.effect(node, settings));
     html! {
-        section.orders aria-labelledby="orders" {
-            h2 #orders { "Orders" }
+        section aria-labelledby="order-forms" {
+            h2 #order-forms { "Orders" }
             @if visitor.identity.role != Role::Admin {
                 p.notice { "The role reader may look at orders, and give none." }
             }
@@ -88,8 +88,9 @@ pub(super) fn field(kind: &OrderKind, input: &Input) -> Markup {
                 InputKind::Text => input id=(id) name=(input.name) required[input.is_required] maxlength="4096";,
                 InputKind::Password => input id=(id) name=(input.name) type="password" autocomplete="new-password"
                     required[input.is_required] maxlength="1024";,
-                InputKind::Choice(choices) => select id=(id) name=(input.name) {
-                    @for (choice, meaning) in *choices { option value=(choice) { (meaning) } }
+                InputKind::Choice(choices) => {
+                    select id=(id) name=(input.name) { @for (choice, _) in *choices { option value=(choice) { (choice) } } }
+                    ul { @for (choice, meaning) in *choices { li { code { (choice) } ": " (meaning) } } }
                 },
             }
         }

@@ -54,9 +54,12 @@ pub(crate) enum InputKind {
 
 /// Steps of a cleaning by hand, each of them of every agent.
 const ERASE_STEPS: &[(&str, &str)] = &[
-    ("erase_devices_metadata", "Remove partition tables and signatures (erase_devices_metadata)"),
-    ("erase_devices", "Erase all sectors (erase_devices)"),
-    ("erase_devices_express", "Erase by the drives where they can, else metadata (erase_devices_express)"),
+    ("erase_devices_metadata", "partition tables and signatures are removed."),
+    ("erase_devices", "all sectors are erased."),
+    (
+        "erase_devices_express",
+        "the drives erase themselves where they can; of others, the metadata are removed.",
+    ),
 ];
 
 const fn input(name: &'static str, label: &'static str, kind: InputKind, is_required: bool) -> Input {

@@ -7,7 +7,7 @@ use farrier_conductor::model::{Node, ProvisionState};
 use serde_json::{Value, json};
 
 /// Names that no interface accepts, but that a record may have.
-const NAMES: [&str; 7] = [
+pub const NAMES: [&str; 7] = [
     "<script>alert(1)</script>",
     "\"><img src=x onerror=alert(1)>",
     "' onmouseover='alert(1)",
@@ -18,7 +18,7 @@ const NAMES: [&str; 7] = [
 ];
 
 /// A node that says the same wherever a text may be.
-fn hostile(node: &mut Node, text: &str) {
+pub fn hostile(node: &mut Node, text: &str) {
     let digits: Value = serde_json::from_str(&"9".repeat(40)).unwrap();
     node.provision_state = ProvisionState::CleanFailed;
     node.last_error = Some(format!("{text} {}", "x".repeat(4000 - text.len())));

@@ -144,9 +144,19 @@ async fn the_stream_of_a_node_tells_of_its_state_and_of_its_progress() {
     assert_ne!(progress["standing"], first["standing"]);
     begin_maintenance(&stage, &node).await;
     assert_ne!(stream.next().await.unwrap()["standing"], progress["standing"]);
-    let main = elements(&page.body, "main")[0];
-    let life = browser.page(&attribute(main, "data-page").unwrap()).await;
-    assert!(life.body.contains("id=\"standing\"") && life.body.contains("id=\"life\""), "{}", life.body);
+    // Each page fetches the parts that it shows, and no page asks a machine for them.
+    for (end, fetched, ids) in [
+        ("", "", &["standing", "told", "orders"][..]),
+        ("/timeline", "/timeline", &["standing", "life"][..]),
+        ("/interfaces", "/timeline", &["standing"][..]),
+    ] {
+        let path = format!("/page/nodes/{}", node.uuid);
+        let page = browser.page(&format!("{path}{end}")).await;
+        let from = attribute(elements(&page.body, "main")[0], "data-page").unwrap();
+        assert_eq!(from, format!("{path}{fetched}"));
+        let fresh = browser.page(&from).await.body;
+        assert!(ids.iter().all(|id| fresh.contains(&format!("id=\"{id}\""))), "{end}: {fresh}");
+    }
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ fn object<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 
-async fn inspected(stage: &Stage, node: &Node, inventory: Value) {
+pub async fn inspected(stage: &Stage, node: &Node, inventory: Value) {
     let now = OffsetDateTime::now_utc();
     let terms = Terms { holder: "test", now, expires_at: now + time::Duration::MINUTE };
     let (lease, record) = stage.store.take(node.uuid, &terms).await.unwrap();

@@ -11,6 +11,7 @@ use farrier_conductor::model::clock::Clock;
 use farrier_conductor::model::{NewNode, Node, NodeInterfaces};
 use farrier_conductor::testing::{FakeMachine, JumpingClock};
 use farrier_conductor::{Drivers, Settings};
+use farrier_drivers::fake::{FAKE_HARDWARE, with_fake_hardware};
 use farrier_engine::Conductor;
 use farrier_engine::store::NodeStore;
 use farrier_engine::store::sqlite::SqliteStore;
@@ -75,39 +76,63 @@ pub struct Stage {
     pub users: Arc<Users>,
     pub url: String,
     /// Those of each node.
+    driver: String,
     interfaces: NodeInterfaces,
     _folder: tempfile::TempDir,
+}
+
+/// Machines on which no agent ever starts.
+fn unanswering() -> (&'static str, Drivers) {
+    ("fake", FakeMachine::default().drivers(Drivers::default(), ["direct"]))
 }
 
 impl Stage {
     /// A stage without nodes, whose users sign in.
     pub async fn new() -> Self {
         let users = Arc::<Users>::default();
-        Self::with(users.clone(), users).await
+        Self::with(users.clone(), users, unanswering()).await
+    }
+
+    /// The same, with machines that carry out each order at once.
+    pub async fn with_fake_hardware() -> Self {
+        let users = Arc::<Users>::default();
+        Self::with(users.clone(), users, (FAKE_HARDWARE, with_fake_hardware(Drivers::default()))).await
     }
 
     /// A stage that asks no one who they are.
     pub async fn open() -> Self {
-        Self::with(Arc::new(Anybody), Arc::default()).await
+        Self::with(Arc::new(Anybody), Arc::default(), unanswering()).await
     }
 
-    async fn with(authorization: Arc<dyn Authorization>, users: Arc<Users>) -> Self {
+    async fn with(
+        authorization: Arc<dyn Authorization>,
+        users: Arc<Users>,
+        (driver, drivers): (&str, Drivers),
+    ) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
-        let drivers = FakeMachine::default().drivers(Drivers::default(), ["direct"]);
         let clock = JumpingClock::default();
         let settings = Settings { automated_clean: false, ..Settings::new("http://192.0.2.1:6385") };
         let builder = Conductor::builder(settings, store.clone(), drivers).clock(clock.clone());
         let conductor = builder.start().await.unwrap();
-        let template = NewNode { driver: "fake".to_owned(), ..NewNode::default() };
+        let template = NewNode { driver: driver.to_owned(), ..NewNode::default() };
         let template = conductor.create_node(template).await.unwrap();
         conductor.remove_node(&template.uuid.to_string()).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let router = page_router(conductor.clone(), authorization, Site { is_https: false });
         tokio::spawn(axum::serve(listener, router).into_future());
-        Self { conductor, store, clock, users, url, interfaces: template.interfaces, _folder: folder }
+        Self {
+            conductor,
+            store,
+            clock,
+            users,
+            url,
+            driver: driver.to_owned(),
+            interfaces: template.interfaces,
+            _folder: folder,
+        }
     }
 
     /// A browser that nobody has signed in with.
@@ -132,7 +157,7 @@ impl Stage {
 
     /// A node as it is written down, whatever it is like.
     pub async fn node(&self, name: &str, change: impl FnOnce(&mut Node)) -> Node {
-        let new = NewNode { name: Some(name.to_owned()), driver: "fake".to_owned(), ..NewNode::default() };
+        let new = NewNode { name: Some(name.to_owned()), driver: self.driver.clone(), ..NewNode::default() };
         let mut node = Node::enrol(new, self.clock.now());
         node.interfaces = self.interfaces.clone();
         change(&mut node);

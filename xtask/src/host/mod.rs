@@ -2,6 +2,7 @@
 
 pub mod command;
 pub mod disk_room;
+pub mod npm_packages;
 pub mod processor_time;
 pub mod python_environment;
 pub mod requirements;

@@ -31,6 +31,8 @@ pub enum Purpose {
     NetbootBench,
     /// Installing programs from PyPI.
     Python,
+    /// Tests of the page in a browser.
+    Browser,
     /// Operators' clients that are not from PyPI.
     Client,
     /// What Ironic and its BMC need, also for config drives and virtual media.
@@ -151,6 +153,9 @@ const REQUIREMENTS: &[Requirement] = &[
         "golang-github-gophercloud-gophercloud-dev",
         &[Purpose::Client],
     ),
+    command("chromium", "chromium", &[Purpose::Browser]),
+    command("chromedriver", "chromium-driver", &[Purpose::Browser]),
+    command("npm", "npm", &[Purpose::Browser]),
     command("genisoimage", "genisoimage", &[Purpose::Ironic, Purpose::Disk]),
     command("grub-mkimage", "grub-common", &[Purpose::Ironic, Purpose::Machine]),
     file("/usr/lib/grub/x86_64-efi/linuxefi.mod", "grub-efi-amd64-bin", &[Purpose::Ironic, Purpose::Machine]),

@@ -208,6 +208,7 @@ fn name(tier: Tier) -> &'static str {
         Tier::Lifecycle => "lifecycle",
         Tier::Ironic => "ironic",
         Tier::IronicIscsi => "ironic-iscsi",
+        Tier::Browser => "browser",
         Tier::Client => "client",
         Tier::Openstack => "openstack",
         Tier::Docs => "docs",

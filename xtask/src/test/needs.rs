@@ -13,9 +13,9 @@ use crate::build::dist::{self, Firmware};
 use crate::build::instance_image::{self, Content, InstanceImage, System};
 use crate::build::ironic_environment::{self, IronicEnvironment};
 use crate::build::{python_manager, python_ramdisk, unpacked_kernel};
-use crate::host::python_environment;
 use crate::host::requirements::Purpose;
 use crate::host::workspace::Workspace;
+use crate::host::{npm_packages, python_environment};
 
 /// Variables of a process.
 pub type Environment = Vec<(&'static str, String)>;
@@ -55,6 +55,7 @@ pub fn purposes(tier: Tier) -> &'static [Purpose] {
         Tier::IronicIscsi => {
             &[Purpose::Dist, Purpose::Machine, Purpose::Python, Purpose::Ironic, Purpose::IronicIscsi]
         }
+        Tier::Browser => &[Purpose::Browser],
         Tier::Client => &[Purpose::Python, Purpose::Client],
         Tier::Openstack => &[Purpose::Python],
     }
@@ -83,6 +84,7 @@ pub fn finish(tier: Tier, begun: Begun, workspace: &Workspace, tests: &Built) ->
     match (tier, begun) {
         (Tier::Ironic, _) => ironic_environments(workspace, tests),
         (Tier::IronicIscsi, _) => Ok(vec![ironic_iscsi_environment(workspace, tests)?]),
+        (Tier::Browser, _) => Ok(vec![browser_environment(workspace, tests)?]),
         (Tier::Client, _) => Ok(vec![client_environment(workspace, tests)?]),
         (Tier::Openstack, _) => {
             let cloud = python_environment::openstack(workspace)?;
@@ -97,6 +99,14 @@ pub fn finish(tier: Tier, begun: Begun, workspace: &Workspace, tests: &Built) ->
             Ok(vec![environment])
         }
     }
+}
+
+/// Where tests find the reference conductor, whose page they open, and their judge.
+fn browser_environment(workspace: &Workspace, tests: &Built) -> Result<Environment> {
+    Ok(vec![
+        ("FARRIER_BIN", tests.program(CONDUCTOR)?.display().to_string()),
+        ("FARRIER_AXE", npm_packages::axe(workspace)?.display().to_string()),
+    ])
 }
 
 /// Where tests find the clients of operators.

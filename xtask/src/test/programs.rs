@@ -48,6 +48,8 @@ pub enum Tier {
     Ironic,
     /// `ironic_iscsi_`: led by an old Ironic from PyPI, which writes to the disk that the agent exports.
     IronicIscsi,
+    /// `browser_`: leads Chromium through the page.
+    Browser,
     /// `client_`: operators' clients from PyPI and Debian, against the reference conductor.
     Client,
     /// `openstack_`: networks by Keystone and Neutron from PyPI.
@@ -133,6 +135,8 @@ impl Tier {
             Self::IronicIscsi
         } else if name.starts_with("ironic_") {
             Self::Ironic
+        } else if name.starts_with("browser_") {
+            Self::Browser
         } else if name.starts_with("client_") {
             Self::Client
         } else if name.starts_with("openstack_") {
@@ -158,7 +162,7 @@ impl Tier {
             Self::Unit | Self::Process | Self::Fault => {
                 Crew { processes: processors, threads: 2 * processors, is_alone: false }
             }
-            Self::Openstack => Crew { processes: 1, threads: processors, is_alone: false },
+            Self::Browser | Self::Openstack => Crew { processes: 1, threads: processors, is_alone: false },
             Self::Disk | Self::Client | Self::IronicIscsi | Self::Docs => {
                 Crew { processes: 1, threads: 1, is_alone: true }
             }
@@ -422,6 +426,7 @@ mod tests {
             ("lifecycle_of_an_agent", Tier::Lifecycle),
             ("ironic_deploys", Tier::Ironic),
             ("ironic_iscsi_17_writes", Tier::IronicIscsi),
+            ("browser_signs_in", Tier::Browser),
             ("client_lists_nodes", Tier::Client),
             ("openstack_binds_a_port", Tier::Openstack),
             ("docs_the_book_builds", Tier::Docs),
