@@ -1,10 +1,12 @@
 //! What every page has around its content.
 
-use crate::address::ESTATE;
 use crate::assets::{HTMX, LIVE, STYLE};
 use crate::html;
 use crate::session::Visitor;
 use maud::{DOCTYPE, Markup, html};
+
+/// The path of the page about all nodes, to which each page leads.
+pub(crate) const ESTATE: &str = "/page/estate";
 
 /// What htmx may do: nothing with addresses, and nothing with an answer that is a refusal.
 const HTMX_CONFIG: &str = r#"{"history":false,"includeIndicatorCSS":false,"noSwap":[204,304,"4xx","5xx"]}"#;

@@ -49,7 +49,7 @@ pub fn page_router(conductor: Conductor, authorization: Arc<dyn Authorization>, 
     let access = Arc::new(Access::new(conductor.clone(), authorization, site));
     let signed_in = Router::new()
         .route("/page/", get(nodes::list))
-        .route(address::ESTATE, get(estate::show))
+        .route(frame::ESTATE, get(estate::show))
         .route("/page/nodes/{node}", get(node::overview::show))
         .route("/page/nodes/{node}/timeline", get(node::timeline::show))
         .route("/page/nodes/{node}/explanation", get(node::explanation::show))

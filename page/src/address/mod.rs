@@ -10,9 +10,6 @@ pub(crate) const EVENTS: &str = "/page/events";
 /// The path of the parts of the list.
 pub(crate) const PARTS: &str = "/page/parts";
 
-/// The path of the page about all nodes.
-pub(crate) const ESTATE: &str = "/page/estate";
-
 /// Whether a page asks by itself for what is at a path, without its user.
 pub(crate) fn is_asked_without_user(path: &str) -> bool {
     path == EVENTS || path == PARTS

@@ -5,10 +5,10 @@ mod happened;
 mod picture;
 mod waiting;
 
-use crate::address::ESTATE;
+use crate::frame::{self, ESTATE};
+use crate::html;
 use crate::refusal::Refusal;
 use crate::session::Visitor;
-use crate::{frame, html};
 use axum::extract::{Extension, State};
 use farrier_engine::Conductor;
 use farrier_engine::evidence::estate::NamedNode;
