@@ -109,10 +109,12 @@ impl Sender {
     /// The parts whose versions were not sent yet, one a line.
     fn changed(&mut self, seen: &Seen) -> String {
         let mut lines = String::new();
-        for (uuid, version) in
-            self.watched.nodes().iter().filter_map(|uuid| Some((uuid, seen.rows.get(uuid)?)))
+        for (uuid, versions) in
+            self.watched.nodes().iter().filter_map(|uuid| Some((uuid, seen.nodes.get(uuid)?)))
         {
-            let row = version.map_or_else(|| GONE.to_owned(), |version| version.to_string());
+            let seen =
+                versions.map(|versions| if self.node.is_some() { versions.node } else { versions.row });
+            let row = seen.map_or_else(|| GONE.to_owned(), |version| version.to_string());
             let version =
                 self.node.map_or_else(|| row.clone(), |node| node_version(&self.conductor, node, &row));
             if self.sent.get(uuid) == Some(&version) {

@@ -1,7 +1,7 @@
 //! Finds the changed parts among those that open pages show. One look serves all pages, and finds the changes of every conductor.
 
 use crate::address::part::Version;
-use crate::nodes::rows;
+use crate::nodes::rows::{self, Row};
 use farrier_engine::Conductor;
 use farrier_engine::store::StoreError;
 use std::collections::HashMap;
@@ -24,10 +24,19 @@ const AT_A_TIME: usize = 500;
 /// What was seen last.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen {
-    /// The rows that are shown. One whose node is gone has no version.
-    pub(crate) rows: HashMap<Uuid, Option<Version>>,
+    /// The nodes that are shown. One that is gone has no versions.
+    pub(crate) nodes: HashMap<Uuid, Option<Versions>>,
     /// How many nodes are in each state.
     pub(crate) states: Option<Version>,
+}
+
+/// The versions of a node that was seen.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Versions {
+    /// Its row in the list.
+    pub(crate) row: Version,
+    /// Its own pages.
+    pub(crate) node: Version,
 }
 
 /// Looks for changes while pages are open, and not otherwise.
@@ -137,10 +146,11 @@ async fn seen(
     counts: bool,
     before: &Seen,
 ) -> Result<Seen, StoreError> {
-    let mut seen = Seen { rows: nodes.iter().map(|node| (*node, None)).collect(), states: before.states };
+    let mut seen = Seen { nodes: nodes.iter().map(|node| (*node, None)).collect(), states: before.states };
     for some in nodes.chunks(AT_A_TIME) {
         let found = rows::of(conductor, some).await?;
-        seen.rows.extend(found.iter().map(|row| (row.node(), Some(row.version()))));
+        let versions = |row: &Row| Versions { row: row.version(), node: row.version_of_node() };
+        seen.nodes.extend(found.iter().map(|row| (row.node(), Some(versions(row)))));
     }
     if counts || seen.states.is_none() {
         seen.states = Some(Version::of(conductor.store().provision_states().await?));

@@ -50,7 +50,7 @@ impl NodePage {
             Err(_) => conductor.find(id).await?.node.uuid,
         };
         let row = rows::of(conductor, &[uuid]).await?;
-        let row = row.first().map(|row| row.version().to_string()).unwrap_or_default();
+        let row = row.first().map(|row| row.version_of_node().to_string()).unwrap_or_default();
         let version = node_version(conductor, uuid, &row);
         let node = conductor.node(&uuid.to_string()).await?;
         let timeline = conductor.evidence().timeline(&uuid.to_string()).await?;

@@ -44,10 +44,18 @@ impl Row {
         self.0.uuid
     }
 
-    /// The version of what it shows, and of whether a conductor works on the node: orders are offered after that.
+    /// The version of what it shows.
     pub(crate) fn version(&self) -> Version {
-        let shown = COLUMNS.map(|column| self.0.field(column).map(Value::to_string));
-        Version::of((shown, self.0.field("reservation").map(Value::to_string)))
+        Version::of(self.shown())
+    }
+
+    /// The version of what the pages of the node show. A conductor that works on the node takes no orders.
+    pub(crate) fn version_of_node(&self) -> Version {
+        Version::of((self.shown(), self.0.field("reservation").map(Value::to_string)))
+    }
+
+    fn shown(&self) -> [Option<String>; 11] {
+        COLUMNS.map(|column| self.0.field(column).map(Value::to_string))
     }
 
     /// What people call it.
