@@ -19,7 +19,6 @@ mod access;
 mod address;
 mod admission;
 mod assets;
-mod browser;
 mod estate;
 mod form;
 mod frame;
@@ -72,5 +71,5 @@ pub fn page_router(conductor: Conductor, authorization: Arc<dyn Authorization>, 
         .route("/page/sign-in", get(sign_in::show).post(sign_in::sign_in))
         .with_state(Arc::clone(&access))
         .merge(assets::router());
-    open.merge(signed_in).layer(middleware::from_fn_with_state(access, browser::recognise))
+    open.merge(signed_in).layer(middleware::from_fn_with_state(access, admission::browser::recognise))
 }

@@ -11,9 +11,9 @@ mod agent;
 mod conductor;
 mod configuration;
 mod database;
+mod ended;
 mod hardware;
 mod hostile_agent;
-mod killed;
 mod listeners;
 mod machine;
 mod neutron;
@@ -29,6 +29,5 @@ mod site;
 #[path = "../../../drivers/tests/neutron/stand_in.rs"]
 #[allow(dead_code, reason = "what only the drivers' tests make it do")]
 mod stand_in;
-mod stopped;
 mod strangers;
 mod workflows;

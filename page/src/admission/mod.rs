@@ -1,5 +1,7 @@
 //! Lets a request in: its user is known, has the role that its method needs, and its form is one of this page.
 
+pub(crate) mod browser;
+
 use crate::access::Access;
 use crate::form::Form;
 use crate::refusal::Refusal;

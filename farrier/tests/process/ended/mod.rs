@@ -1,0 +1,4 @@
+//! Conductors that end: killed, and stopped as they should be.
+
+mod killed;
+mod stopped;
