@@ -2,7 +2,7 @@
 
 use super::operator::Operator;
 use crate::machine::console::Console;
-use crate::machine::{EMULATED, Firmware, ramdisk};
+use crate::machine::{EMULATED, Firmware};
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -142,7 +142,7 @@ impl Lab {
             format!("qemu_memory_mib={}", machine.memory_mib),
             format!("qemu_console_log={}", self.console(&machine.name).file().display()),
             format!("deploy_kernel={}", machine.firmware.kernel(&machine.dist).display()),
-            format!("deploy_ramdisk={}", ramdisk(&machine.dist).display()),
+            format!("deploy_ramdisk={}", machine.firmware.ramdisk(&machine.dist).display()),
             format!("kernel_append_params={EMULATED}"),
         ];
         let mut properties = machine.properties.clone();

@@ -68,14 +68,14 @@ impl Firmware {
         let unpacked = environment::optional_path("FARRIER_UNPACKED_KERNEL");
         unpacked.filter(|_| self == Self::Bios).unwrap_or_else(|| dist.join("vmlinuz"))
     }
-}
 
-/// The ramdisk in a folder, as a machine without a boot loader is given it. That of all tests need not be packed: an emulated
-/// processor needs a fifth less time then until the agent starts.
-pub fn ramdisk(dist: &Path) -> PathBuf {
-    let unpacked = environment::optional_path("FARRIER_UNPACKED_RAMDISK");
-    let is_of_all = || environment::optional_path("FARRIER_DIST").is_some_and(|of_all| of_all == dist);
-    unpacked.filter(|_| is_of_all()).unwrap_or_else(|| dist.join("initramfs.img"))
+    /// The ramdisk in a folder, as this firmware is given it. Without UEFI, which lacks the memory for it in a small machine,
+    /// that of all tests need not be packed: an emulated processor needs a fifth less time then until the agent starts.
+    pub fn ramdisk(self, dist: &Path) -> PathBuf {
+        let unpacked = environment::optional_path("FARRIER_UNPACKED_RAMDISK").filter(|_| self == Self::Bios);
+        let is_of_all = || environment::optional_path("FARRIER_DIST").is_some_and(|of_all| of_all == dist);
+        unpacked.filter(|_| is_of_all()).unwrap_or_else(|| dist.join("initramfs.img"))
+    }
 }
 
 /// From what a machine boots.
@@ -220,7 +220,7 @@ impl Hardware {
         }
         qemu.args(arguments);
         if let Boot::Ramdisk(dist, parameters) = boot {
-            qemu.arg("-kernel").arg(firmware.kernel(dist)).arg("-initrd").arg(ramdisk(dist));
+            qemu.arg("-kernel").arg(firmware.kernel(dist)).arg("-initrd").arg(firmware.ramdisk(dist));
             qemu.args(["-append", &format!("{EMULATED} {parameters}")]);
         }
         Ok(qemu)
